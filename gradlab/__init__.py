@@ -1,0 +1,59 @@
+"""gradlab: replace, modify, clip and check gradients in TensorFlow.
+
+``import gradlab as gl`` is quick: each public name is loaded on first use, and with it
+TensorFlow, matplotlib or ipywidgets, whichever that name needs.
+"""
+
+import importlib
+import os
+
+__version__ = "0.1.0"
+
+# TensorFlow's C++ log lines are silenced only by both of these, set before it is imported.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+_ROOMS = {
+    "gradlab.ops.custom": ("custom_gradient",),
+    "gradlab.ops.overriding": ("register_gradient", "override_gradient"),
+    "gradlab.ops.python": ("numpy_op", "py_func"),
+    "gradlab.ops.modifying": (
+        "scale_gradient",
+        "reverse_gradient",
+        "mask_gradient",
+        "zero_nonfinite_gradient",
+        "record_gradient",
+    ),
+    "gradlab.ops.clipping": (
+        "clip_gradient_by_value",
+        "clip_gradient_by_norm",
+        "clip_gradients_by_global_norm",
+    ),
+    "gradlab.ops.replacing": (
+        "replace_gradient",
+        "stop_gradient_trick",
+        "straight_through",
+        "clip_by_value_preserve_gradient",
+    ),
+    "gradlab.curves": ("curve", "Curve"),
+    "gradlab.specs": ("OpSpec", "ParamSpec"),
+    "gradlab.registry": ("SPECS",),
+    "gradlab.plots": ("CurvePlot",),
+    "gradlab.widgets": ("explore", "Explorer", "FigureView", "start"),
+    "gradlab.exercises": ("predict", "check"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted(_ROOM_OF)
+
+
+def __getattr__(name):
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_ROOM_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
