@@ -1,0 +1,477 @@
+"""Any function of one variable -> its forward, what backprop reports for it, and the truth.
+
+The gradient comes from backprop, in float32, as a reader's program would have it. The slope
+comes from finite differences, in float64 where the function allows it. Both for all points in
+one call of a traced function whose parameters are tensors, so that moving a slider never
+retraces.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+from gradlab import devices
+
+# Three Gauss-Legendre nodes to an interval: exact for polynomials of degree five, and none of
+# them on a grid point, where kinks and poles like to sit.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+# Where finite differences look, in steps from the point itself.
+_OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+# A step in parts of the range of x: the cube root of the rounding error, near enough.
+_STEP = {"float64": 2.0**-20, "float32": 2.0**-9}
+_TOLERANCE = 1e-3  # gradient and slope part where they differ by more than this part
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A function along a line: NumPy arrays of float64, one entry a point; NaN leaves a gap.
+
+    Attributes:
+        x: where.
+        forward: f(x).
+        gradient: what backprop reports: the rule's answer to `upstream`.
+        slope: the truth: upstream · df/dx by finite differences; NaN at kinks and jumps, where
+            there is none.
+        believed: the function whose slope is the gradient: its integral, upstream · forward at
+            the point nearest zero; begins anew behind a gap.
+        upstream: the gradient arriving from the loss.
+        device: the device that evaluated it.
+        notes: what the reader should know, such as why there is no gradient.
+
+    """
+
+    x: np.ndarray
+    forward: np.ndarray
+    gradient: np.ndarray
+    slope: np.ndarray
+    believed: np.ndarray
+    upstream: float = 1.0
+    device: devices.Device | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parted(self):
+        """True where gradient and slope are both there and differ."""
+        return parted(self.gradient, self.slope)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A curve at a single x: where the probe stands."""
+
+    x: float
+    forward: float
+    gradient: float
+    slope: float
+
+
+def curve(f, x=(-3, 3), points=401, upstream=1.0, device=None, **parameters):
+    """Evaluate a function, its gradient and its slope along a line.
+
+    Args:
+        f: a function of a 1-D float tensor x, and of `parameters` by keyword, that gives one
+            value for each x. One that mixes the entries of x (a norm, a softmax) is evaluated
+            one point at a time.
+        x: the lowest and the highest x, a pair of numbers.
+        points: how many points, ends included; at least 2.
+        upstream: the gradient arriving at f from the loss, a number.
+        device: None for a GPU where there is one, else the CPU; or "cpu", "gpu", "/GPU:1".
+        parameters: passed to f: numbers as float32 tensors, the rest as it is.
+
+    Returns:
+        A `Curve`.
+
+    Raises:
+        TypeError: f is not callable, lacks a parameter or doesn't know one; x is no pair.
+        ValueError: the range is empty, points < 2, no such device, or f returns something else
+            than one float for each x.
+
+    Where f is undefined, the curve has a gap. Second derivatives are `curve` of a gradient.
+
+    >>> cubic = curve(lambda x, a: a * x**3, x=(0, 2), points=3, a=2.0)
+    >>> cubic.forward, cubic.gradient, cubic.slope.round(6)
+    (array([ 0.,  2., 16.]), array([ 0.,  6., 24.]), array([ 0.,  6., 24.]))
+
+    """
+    return Evaluator(f, x=x, points=points, device=device)(upstream=upstream, **parameters)
+
+
+class Evaluator:
+    """`curve` for a function that is evaluated again and again: traced once.
+
+    What f reads from outside (a global, say) keeps the value it had when it was traced, as with
+    any `tf.function`. Numbers and booleans among the parameters may change freely; each new value
+    of another kind (a name, a function) is traced once.
+
+    >>> evaluate = Evaluator(lambda x, a: a * x, x=(-1, 1), points=3)
+    >>> evaluate(a=2.0).forward, evaluate(a=3.0).gradient, evaluate.traces
+    (array([-2.,  0.,  2.]), array([3., 3., 3.]), 1)
+    """
+
+    def __init__(self, f, x=(-3, 3), points=401, device=None):
+        if not callable(f):
+            raise TypeError(f"f: got {f!r}; give a function of a tensor x")
+        self.function = f
+        self.low, self.high = checked_range(x)
+        self.points = _checked_points(points)
+        self.device = devices.choose(device)
+        self.traces = 0
+        self._programs = {}
+        self._grid = _float32(np.linspace(self.low, self.high, self.points))
+
+    def __call__(self, upstream=1.0, **parameters):
+        """Give the `Curve` for these parameters."""
+        return self.at(self.low, upstream, **parameters)[0]
+
+    def at(self, x, upstream=1.0, **parameters):
+        """Give the `Curve` for these parameters, and its `Point` at x, in one pass."""
+        upstream = _checked_upstream(upstream)
+        check_parameters(self.function, parameters)
+        numbers = {name: value for name, value in parameters.items() if _is_number(value)}
+        fixed = {name: value for name, value in parameters.items() if name not in numbers}
+        places = np.append(self._grid, _float32(x))
+        program = self._program(fixed, numbers, places)
+        forward, gradient = program.report(np.append(places, _inner(self._grid)), upstream, numbers)
+        slope = upstream * program.slopes(places, numbers)
+        n = self.points
+        line = Curve(
+            x=self._grid.astype(np.float64),
+            forward=forward[:n],
+            gradient=gradient[:n],
+            slope=slope[:n],
+            believed=integral(self._grid, upstream * forward[:n], gradient[n + 1 :]),
+            upstream=upstream,
+            device=self.device,
+            notes=program.notes,
+        )
+        return line, Point(float(x), forward[n], gradient[n], slope[n])
+
+    def _program(self, fixed, numbers, places):
+        key = (
+            _key(fixed),
+            tuple(sorted((name, _is_bool(value)) for name, value in numbers.items())),
+        )
+        if key not in self._programs:
+            f = functools.partial(self.function, **fixed)
+            self._programs[key] = _Program(f, places, numbers, self.device)
+            self.traces += 1
+        return self._programs[key]
+
+
+class _Program:
+    """f made ready: reports forward and gradient, and measures slopes."""
+
+    def __init__(self, f, places, numbers, device):
+        self._f, self._device, self._notes = f, device, {}
+        self._span = float(places[-2] - places[0])
+        self._prepare(_apply, _differentiate)
+        if not self._is_elementwise(places, numbers):
+            self._prepare(_apply_each, _differentiate_each)
+            self._note("f mixes the entries of x, so it was evaluated one point at a time")
+        self._precision = self._finest(places, numbers)
+
+    @property
+    def notes(self):
+        return tuple(self._notes)
+
+    def report(self, places, upstream, numbers):
+        """Forward and gradient at each place, in float32 as a reader's program has them."""
+        return self._call(
+            self._differentiate, _values(numbers, "float32"), numbers, places, np.float32(upstream)
+        )
+
+    def slopes(self, places, numbers):
+        """The slope at each place."""
+        return self._slopes(places, numbers, self._precision)
+
+    def _slopes(self, places, numbers, precision):
+        step = 2.0 ** np.floor(np.log2(self._span)) * _STEP[precision]
+        around = places.astype(precision)[:, None] + (step * _OFFSETS).astype(precision)
+        (values,) = self._call(self._apply, _values(numbers, precision), numbers, around.ravel())
+        return slopes(values.reshape(around.shape), step, np.abs(places), np.finfo(precision).eps)
+
+    def _finest(self, places, numbers):
+        """float64 where f takes it and gives it back."""
+        try:
+            self._slopes(places, numbers, "float64")
+        except Exception:  # whatever a function does with a dtype it wasn't written for
+            return "float32"
+        return "float64"
+
+    def _is_elementwise(self, places, numbers):
+        """Whether a few points keep their values when all the others change."""
+        kept = np.linspace(0, len(places) - 2, 9).astype(int)[2:-2:2]
+        others = np.full_like(places, places[kept[0]])
+        others[kept] = places[kept]
+        before, after = (self.report(where, 1.0, numbers) for where in (places, others))
+        return all(
+            np.allclose(a[kept], b[kept], rtol=1e-4, atol=1e-6, equal_nan=True)
+            for a, b in zip(before, after, strict=True)
+        )
+
+    def _prepare(self, apply, differentiate):
+        self._apply = _Traced(lambda values, x: (apply(self._f, x, values),))
+        self._differentiate = _Traced(
+            lambda values, x, upstream: differentiate(self._f, x, values, upstream, self._note)
+        )
+
+    def _note(self, text):
+        self._notes[text] = True
+
+    def _call(self, traced, tensors, numbers, *arrays):
+        with tf.device(self._device.name), warnings.catch_warnings():
+            # NumPy's own remarks on log(-1) inside a reader's function: the curve shows a gap.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            results = traced(tensors, numbers, *arrays)
+        return [np.asarray(result, np.float64) for result in results]
+
+
+class _Traced:
+    """A function run as a graph, traced once for each shape and dtype; in eager mode if that fails.
+
+    The eager run serves functions that can't be traced (they branch on a value, or ask for
+    ``.numpy()``), and for the others gives the exception as the reader's own code raises it,
+    without the graph's wrapping. It takes the numbers as they came, as the graph takes tensors.
+    """
+
+    def __init__(self, function):
+        self._function = function
+        self._graphs = {}
+
+    def __call__(self, tensors, numbers, *arrays):
+        arrays = [tf.constant(array) for array in arrays]
+        graph = self._graph(tensors, arrays)
+        if graph is not None:
+            with contextlib.suppress(Exception):  # a reader's function may raise anything at all
+                return graph(tensors, *arrays)
+        return self._function(numbers, *arrays)
+
+    def _graph(self, tensors, arrays):
+        key = tuple((tuple(array.shape), array.dtype) for array in arrays)
+        if key not in self._graphs:
+            self._graphs[key] = self._trace(tensors, arrays)
+        return self._graphs[key]
+
+    def _trace(self, tensors, arrays):
+        # get_concrete_function, since calling many new tf.functions warns about retracing; without
+        # AutoGraph, which warns about lambdas: what needs it runs in eager mode.
+        traced = tf.function(self._function, autograph=False)
+        try:
+            return traced.get_concrete_function(tensors, *arrays)
+        except Exception:
+            return None
+
+
+def _apply(f, x, values):
+    y = tf.convert_to_tensor(f(x, **values))
+    if not y.dtype.is_floating:
+        raise ValueError(
+            f"f: returned {y.dtype.name}, through which no gradient flows; return a float"
+        )
+    if y.shape != x.shape:
+        raise ValueError(
+            f"f: returned shape {y.shape} for an x of shape {x.shape}; return one value for each x"
+        )
+    return y
+
+
+def _apply_each(f, x, values):
+    return _map(lambda each: _apply(f, each[tf.newaxis], values)[0], x)
+
+
+def _differentiate(f, x, values, upstream, note):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = _apply(f, x, values)
+    gradient = tape.gradient(
+        y, x, output_gradients=tf.fill(tf.shape(y), tf.cast(upstream, y.dtype))
+    )
+    if gradient is None:
+        note("backprop reports None: nothing it can differentiate leads from f's value back to x")
+        gradient = tf.fill(tf.shape(x), tf.constant(np.nan, x.dtype))
+    return y, tf.convert_to_tensor(gradient)
+
+
+def _differentiate_each(f, x, values, upstream, note):
+    def alone(each):
+        y, gradient = _differentiate(f, each[tf.newaxis], values, upstream, note)
+        return y[0], gradient[0]
+
+    return _map(alone, x)
+
+
+def _map(function, x):
+    if tf.executing_eagerly():  # vectorized_map would trace, and that has failed already
+        return tf.nest.map_structure(lambda *parts: tf.stack(parts), *map(function, x))
+    return tf.vectorized_map(function, x, warn=False)
+
+
+def slopes(values, step, distance, eps):
+    """Finite differences from values at x and half a step and a step to either side.
+
+    At a kink the two sides disagree however close one looks; at a jump the difference grows as
+    one looks closer. Neither has a slope: NaN. (Away from them both shrink with the step.)
+
+    Args:
+        values: shape (n, 5): f at x − step, x − step/2, x, x + step/2, x + step.
+        step: a number.
+        distance: |x|, shape (n,): how coarse the x themselves are.
+        eps: the spacing of the numbers next to 1.
+
+    Returns:
+        Shape (n,).
+
+    >>> at = np.array([[0.0], [2.0]]) + np.array([-1, -0.5, 0, 0.5, 1]) * 2.0**-20
+    >>> slopes(np.abs(at), 2.0**-20, np.array([0.0, 2.0]), 2e-16)
+    array([nan,  1.])
+
+    """
+    with np.errstate(all="ignore"):
+        far_left, left, here, right, far_right = np.asarray(values, np.float64).T
+        near, wide = (right - left) / step, (far_right - far_left) / (2 * step)
+        bend_near = 2 * (right - 2 * here + left) / step
+        bend_wide = (far_right - 2 * here + far_left) / step
+        size = np.nanmax(np.where(np.isfinite(values), np.abs(values), 0), initial=0)
+        noise = 32 * eps * (size + distance * np.abs(near)) / step
+        kink = (np.abs(bend_near) > 0.75 * np.abs(bend_wide)) & (
+            np.abs(bend_near) > noise + 1e-4 * np.abs(near)
+        )
+        jump = (np.abs(near) > 1.2 * np.abs(wide)) & (np.abs(near) > noise)
+        return np.where(kink | jump | ~np.isfinite(near), np.nan, near)
+
+
+def integral(x, anchor, inner):
+    """The integral of a gradient, equal to `anchor` at the point of each unbroken run nearest 0.
+
+    Args:
+        x: shape (n,), rising.
+        anchor: shape (n,); not finite where the function is undefined: the integral breaks there.
+        inner: shape (3 · (n − 1),), the gradient at three Gauss-Legendre nodes of each interval.
+
+    Returns:
+        Shape (n,); NaN in the gaps.
+
+    """
+    x = np.asarray(x, np.float64)
+    pieces = (inner.reshape(-1, len(_NODES)) @ _WEIGHTS) * np.diff(x) / 2
+    there = np.isfinite(anchor)
+    joined = np.isfinite(pieces) & there[1:] & there[:-1]
+    total = np.concatenate([[0.0], np.cumsum(np.where(joined, pieces, 0.0))])
+    result = np.full_like(total, np.nan)
+    for run in np.split(np.arange(len(x)), np.flatnonzero(~joined) + 1):
+        if len(run) > 1:
+            start = run[np.argmin(np.abs(x[run]))]
+            result[run] = total[run] - total[start] + anchor[start]
+    return result
+
+
+def parted(gradient, slope):
+    """True where gradient and slope are both there and differ by more than rounding.
+
+    >>> parted(np.array([1.0, 1.0, np.nan]), np.array([1.0, 2.0, 3.0]))
+    array([False,  True, False])
+    """
+    gradient, slope = np.asarray(gradient), np.asarray(slope)
+    both = np.isfinite(gradient) & np.isfinite(slope)
+    a, b = np.where(both, gradient, 0.0), np.where(both, slope, 0.0)
+    largest = np.maximum(np.abs(a), np.abs(b))
+    return np.abs(a - b) > _TOLERANCE * (largest + np.minimum(1.0, largest.max(initial=0.0)))
+
+
+def _inner(grid):
+    middle, half = (grid[1:] + grid[:-1]) / 2, np.diff(grid) / 2
+    return _float32(middle[:, None] + half[:, None] * _NODES).ravel()
+
+
+def _float32(values):
+    return np.asarray(values, np.float32)
+
+
+def _values(numbers, precision):
+    """The numbers as tensors: rounded to float32 in any case, so that both passes mean the same."""
+    return {name: _value(number, precision) for name, number in numbers.items()}
+
+
+def _value(number, precision):
+    if _is_bool(number):
+        return tf.constant(bool(number))
+    return tf.cast(tf.constant(float(number), tf.float32), precision)
+
+
+def _is_bool(value):
+    return np.asarray(value).dtype == bool
+
+
+def _is_number(value):
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return True
+    return isinstance(value, np.ndarray | tf.Tensor) and value.ndim == 0
+
+
+def _key(fixed):
+    """Values that are no numbers, told apart: by what they are, or by which object they are."""
+    return tuple(
+        sorted(
+            (name, value if isinstance(value, str) else id(value)) for name, value in fixed.items()
+        )
+    )
+
+
+def checked_range(x):
+    """The lowest and the highest x as floats, or an error that says what a range is."""
+    try:
+        low, high = (float(end) for end in x)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"x: got {x!r}; give the lowest and the highest x, such as (-3, 3)"
+        ) from None
+    if not (np.isfinite([low, high]).all() and np.float32(low) < np.float32(high)):
+        raise ValueError(f"x: got {x!r}; the first must be finite and lie below the second")
+    return low, high
+
+
+def _checked_points(points):
+    if isinstance(points, bool) or not isinstance(points, int | np.integer):
+        raise TypeError(f"points: got {points!r}; give a whole number")
+    if points < 2:
+        raise ValueError(f"points: got {points}; a curve has at least 2")
+    return int(points)
+
+
+def _checked_upstream(upstream):
+    try:
+        return float(upstream)
+    except (TypeError, ValueError):
+        raise TypeError(f"upstream: got {upstream!r}; give a number") from None
+
+
+def check_parameters(f, parameters):
+    """Raise a TypeError that names the parameter f doesn't know, or the one it lacks."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return
+    try:
+        signature.bind(None, **parameters)
+    except TypeError as problem:
+        raise TypeError(_what_is_wrong(f, signature, parameters) or f"f: {problem}") from None
+
+
+def _what_is_wrong(f, signature, parameters):
+    name = getattr(f, "__name__", type(f).__name__)
+    takes = list(signature.parameters.values())[1:]
+    known = [each.name for each in takes]
+    for given in parameters:
+        if given not in known:
+            return (
+                f"{given}: {name} has no such parameter; it takes {', '.join(known) or 'x alone'}"
+            )
+    for each in takes:
+        if each.default is each.empty and each.name not in parameters:
+            return f"{each.name}: {name} needs it; give a value, such as {each.name}=1.0"
+    return ""
