@@ -1,0 +1,40 @@
+"""One JupyterLab and one Chromium for the browser tests; both end with them."""
+
+import contextlib
+import os
+
+import pytest
+
+from tools.lab import chromium, serving
+from tools.notebooks import NOTEBOOKS
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with contextlib.ExitStack() as ending:
+        try:
+            running = ending.enter_context(chromium())
+        except LookupError as missing:
+            give_up(str(missing))
+        yield running
+
+
+def give_up(why):
+    """Skip, or fail where a browser is required: in CI a skip would hide that nothing was tried."""
+    if os.environ.get("GRADLAB_REQUIRE_BROWSER") == "1":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def lab(browser):
+    with serving(NOTEBOOKS) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, lab):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    yield page
+    page.close()
+    lab.stop_kernels()
