@@ -39,7 +39,9 @@ _ROOMS = {
     "gradlab.specs": ("OpSpec", "ParamSpec"),
     "gradlab.registry": ("SPECS",),
     "gradlab.plots": ("CurvePlot",),
-    "gradlab.widgets": ("explore", "Explorer", "FigureView", "start"),
+    "gradlab.widgets.explorer": ("explore", "Explorer"),
+    "gradlab.widgets.figure_view": ("FigureView",),
+    "gradlab.widgets.starting": ("start",),
     "gradlab.exercises": ("predict", "check"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -34,7 +34,7 @@ class Curve:
     Attributes:
         x: where.
         forward: f(x).
-        gradient: what backprop reports: the rule's answer to `upstream`.
+        gradient: what backprop reports, the rule's answer to `upstream`; a gap where f(x) is NaN.
         slope: the truth: upstream · df/dx by finite differences; NaN at kinks and jumps, where
             there is none.
         believed: the function whose slope is the gradient: its integral, upstream · forward at
@@ -137,6 +137,7 @@ class Evaluator:
         places = np.append(self._grid, _float32(x))
         program = self._program(fixed, numbers, places)
         forward, gradient = program.report(np.append(places, _inner(self._grid)), upstream, numbers)
+        gradient = np.where(np.isnan(forward), np.nan, gradient)
         slope = upstream * program.slopes(places, numbers)
         n = self.points
         line = Curve(

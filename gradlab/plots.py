@@ -1,0 +1,277 @@
+"""A `Curve` as a figure: made once, then only moved."""
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+# Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
+STYLES = {
+    "forward": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.2},
+    "believed": {"color": "#CC79A7", "linestyle": "-.", "linewidth": 2.2},
+    "gradient": {"color": "#D55E00", "linestyle": "-", "linewidth": 2.2},
+    "slope": {"color": "#009E73", "linestyle": (0, (5, 2)), "linewidth": 2.2},
+}
+_PARTED = {"facecolor": "#F0E442", "edgecolor": "none", "alpha": 0.45}
+_PROBE = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
+_THIN = {"linewidth": 1.6}
+# Above the axes: a legend inside them would lie on the curves for some setting or other.
+_LEGEND = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+    "frameon": False,
+    "borderaxespad": 0.1,
+    "borderpad": 0.2,
+    "columnspacing": 1.4,
+    "handlelength": 2.6,
+    "handletextpad": 0.6,
+}
+_TANGENT = 0.17  # half a tangent's length, in parts of the axes' width
+_STALE = 0.25  # opacity of a curve that belongs to an earlier setting
+
+
+class CurvePlot:
+    """Two axes over one x: forward and believed above, gradient and slope below.
+
+    Args:
+        curve: the `Curve` it starts with; limits are chosen for it, and for `others`.
+        others: curves for which the limits should do as well.
+        xlabel: what x is called.
+
+    `update` moves the artists, and nothing else; all that move are in `animated`.
+
+    >>> from gradlab.curves import curve
+    >>> plot = CurvePlot(curve(lambda x: x**2))
+    >>> [axes.get_ylabel() for axes in plot.figure.axes]
+    ['forward', 'gradient']
+
+    """
+
+    def __init__(self, curve, others=(), xlabel="x"):
+        self.figure = Figure(figsize=(7.2, 5.0), dpi=100, layout="constrained")
+        FigureCanvasAgg(self.figure)
+        self.above, self.below = self.figure.subplots(2, 1, sharex=True)
+        self._opacity = 1.0
+        self._label(xlabel)
+        self._make_artists()
+        self.above.set_xlim(curve.x[0], curve.x[-1])
+        self.fit(curve, others)
+        self.update(curve)
+
+    @property
+    def animated(self):
+        """The artists that `update` moves, in the order they're drawn."""
+        return [
+            self._shade, *self._verticals, *self._lines.values(), *self._tangents.values(),
+            *self._marks.values(), self._remark,
+        ]  # fmt: skip
+
+    @property
+    def believed(self):
+        """Whether the believed curve shows."""
+        return self._lines["believed"].get_visible()
+
+    @believed.setter
+    def believed(self, wanted):
+        self._lines["believed"].set_visible(bool(wanted))
+        self._make_legend()
+
+    def update(self, curve, point=None, remark=""):
+        """Show another curve, and the probe at a point of it."""
+        self.curve = curve
+        for name, line in self._lines.items():
+            line.set_data(curve.x, _drawable(curve, name))
+        self._shade.set_verts(_areas(curve))
+        self._remark.set_text(remark)
+        self._set_opacity(1.0)
+        self.probe(point)
+
+    def probe(self, point):
+        """Put the probe at a `Point` of the curve, or away with None."""
+        for artist in (*self._verticals, *self._marks.values(), *self._tangents.values()):
+            artist.set_visible(point is not None)
+        if point is not None:
+            self._move_probe(point)
+
+    def fade(self):
+        """Grey what is shown: it belongs to an earlier setting."""
+        self._set_opacity(_STALE)
+
+    def fit(self, curve, others=()):
+        """Choose limits for a curve, and as far as it doesn't dwarf it, for others."""
+        for axes, own, all_ in zip(
+            self._axes, _extents([curve]), _extents([curve, *others]), strict=True
+        ):
+            axes.set_ylim(*_padded(*_within(all_, own)))
+
+    def fits(self, curve):
+        """Whether nothing of a curve is cut off, poles apart."""
+        return all(
+            axes.get_ylim()[0] <= low and high <= axes.get_ylim()[1]
+            for axes, (low, high) in zip(self._axes, _extents([curve]), strict=True)
+        )
+
+    def widen(self, curve):
+        """Widen the limits until a curve fits."""
+        for axes, (low, high) in zip(self._axes, _extents([curve]), strict=True):
+            bottom, top = axes.get_ylim()
+            padded = _padded(low, high)
+            axes.set_ylim(bottom if bottom <= low else padded[0], top if high <= top else padded[1])
+
+    @property
+    def _axes(self):
+        return self.above, self.below
+
+    def _label(self, xlabel):
+        self.above.set_ylabel("forward")
+        self.below.set_ylabel("gradient")
+        self.below.set_xlabel(xlabel)
+        for axes in self._axes:
+            axes.grid(color="#E5E5E5", linewidth=0.8)
+            axes.axhline(0, color="#999999", linewidth=0.8)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.margins(x=0)
+        self.figure.align_ylabels()
+
+    def _make_artists(self):
+        above, below = self.above, self.below
+        place = {"forward": above, "believed": above, "gradient": below, "slope": below}
+        self._lines = {
+            name: axes.plot([], [], **STYLES[name], animated=True, label=name)[0]
+            for name, axes in place.items()
+        }
+        self._shade = below.add_collection(PolyCollection([], **_PARTED, animated=True))
+        self._verticals = [axes.axvline(0, **_PROBE, animated=True) for axes in self._axes]
+        self._tangents = {
+            name: above.plot([], [], **{**STYLES[name], **_THIN}, animated=True)[0]
+            for name in ("gradient", "slope")
+        }
+        self._marks = {
+            name: place[name].plot([], [], "o", color=STYLES[name]["color"], ms=6, animated=True)[0]
+            for name in ("forward", "gradient", "slope")
+        }
+        self._remark = below.text(
+            0.5, 0.5, "", ha="center", va="center", transform=below.transAxes, animated=True
+        )
+        self.believed = False
+
+    def _make_legend(self):
+        above = {"forward": Line2D([], [], **STYLES["forward"])}
+        if self.believed:
+            above["believed"] = Line2D([], [], **STYLES["believed"])
+        above |= {
+            "backprop's tangent": Line2D([], [], **{**STYLES["gradient"], **_THIN}),
+            "true tangent": Line2D([], [], **{**STYLES["slope"], **_THIN}),
+        }
+        below = {
+            "gradient (backprop)": Line2D([], [], **STYLES["gradient"]),
+            "slope (the truth)": Line2D([], [], **STYLES["slope"]),
+            "where they part": Patch(**_PARTED),
+        }
+        for axes, entries in ((self.above, above), (self.below, below)):
+            axes.legend(entries.values(), entries.keys(), ncols=len(entries), **_LEGEND)
+
+    def _move_probe(self, point):
+        for line in self._verticals:
+            line.set_xdata([point.x, point.x])
+        for name, mark in self._marks.items():
+            mark.set_data([point.x], [getattr(point, name)])
+        for name, line in self._tangents.items():
+            line.set_data(*self._tangent(point, getattr(point, name)))
+
+    def _tangent(self, point, steepness):
+        """A stretch of constant length on the page, through the point, with a slope.
+
+        The gradient holds the upstream as a factor; the forward, against which it's drawn, doesn't.
+        """
+        steepness = np.divide(steepness, self.curve.upstream) if self.curve.upstream else np.nan
+        (left, right), (bottom, top) = self.above.get_xlim(), self.above.get_ylim()
+        box = self.above.bbox
+        aspect = (right - left) / (top - bottom) * box.height / box.width
+        reach = _TANGENT * (right - left) / np.hypot(1, steepness * aspect)
+        x = point.x + reach * np.array([-1.0, 1.0])
+        return x, point.forward + steepness * (x - point.x)
+
+    def _set_opacity(self, opacity):
+        if opacity != self._opacity:
+            self._opacity = opacity
+            for artist in self.animated:
+                artist.set_alpha(opacity * (_PARTED["alpha"] if artist is self._shade else 1.0))
+
+
+def _drawable(curve, name):
+    """A curve's values with gaps for infinities, on the scale of the axes they're drawn in."""
+    values = getattr(curve, name)
+    with np.errstate(all="ignore"):
+        if name == "believed":
+            values = values / curve.upstream
+        return np.where(np.isfinite(values), values, np.nan)
+
+
+def _areas(curve):
+    """The outlines of what lies between gradient and slope where they part."""
+    x, gradient, slope = curve.x, curve.gradient, curve.slope
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], curve.parted, [0]])))
+    return [
+        np.concatenate(
+            [np.column_stack([x, gradient])[run], np.column_stack([x, slope])[run][::-1]]
+        )
+        for run in (slice(*ends) for ends in edges.reshape(-1, 2))
+    ]
+
+
+def _extents(curves):
+    """For each of the two axes the least and the greatest value to show."""
+    above, below = [], [(0.0, 0.0)]
+    for curve in curves:
+        drawn = {name: _drawable(curve, name) for name in STYLES}
+        if _has_pole(drawn["forward"]):
+            drawn["believed"] = drawn["forward"]  # an integral through a pole means nothing
+        extents = {
+            name: _extent(values, cut=_has_pole(drawn["forward"]) or _has_pole(values))
+            for name, values in drawn.items()
+        }
+        above += [extents["forward"], extents["believed"]]
+        below += [extents["gradient"], extents["slope"]]
+    return _union(above), _union(below)
+
+
+def _extent(values, cut):
+    there = values[np.isfinite(values)]
+    if not there.size:
+        return np.inf, -np.inf
+    most = 6 * np.percentile(np.abs(there), 90) if cut else np.inf
+    return max(there.min(), -most), min(there.max(), most)
+
+
+def _has_pole(values):
+    """Whether values go out of sight: beside a gap, or through infinity between two points."""
+    if not np.isfinite(values).any():
+        return False
+    size = np.abs(values)
+    large = size > 10 * np.nanmedian(size)
+    gap = np.isnan(values)
+    through = large[1:] & large[:-1] & (values[1:] * values[:-1] < 0)
+    beside = (large[1:] & gap[:-1]) | (large[:-1] & gap[1:])
+    return bool((through | beside).any())
+
+
+def _union(extents):
+    lows, highs = zip(*extents, strict=True)
+    low, high = min(lows), max(highs)
+    return (low, high) if low <= high else (-1.0, 1.0)
+
+
+def _within(extent, own):
+    """An extent, but at most so much larger than our own that ours can still be read."""
+    slack = 2 * max(own[1] - own[0], 1e-12 * max(1.0, *np.abs(own)))
+    if own[0] == own[1]:
+        return extent
+    return max(extent[0], own[0] - slack), min(extent[1], own[1] + slack)
+
+
+def _padded(low, high):
+    room = 0.07 * (high - low) or max(1.0, abs(low)) / 2
+    return low - room, high + room

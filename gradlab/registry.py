@@ -1,0 +1,3 @@
+"""The ops as one explicit table."""
+
+SPECS = {}
