@@ -185,8 +185,8 @@ FAULTS = {
     "it shows '0x7f3a5c2b1d90'": lambda lesson: with_output(
         lesson, output_type="stream", name="stdout", text="<f at 0x7f3a5c2b1d90>"
     ),
-    "it shows '/home/'": lambda lesson: with_output(
-        lesson, output_type="display_data", data={"text/plain": "'/home/me/x.py'"}, metadata={}
+    "it shows '/tmp/'": lambda lesson: with_output(
+        lesson, output_type="display_data", data={"text/plain": "'/tmp/x.py'"}, metadata={}
     ),
 }
 
