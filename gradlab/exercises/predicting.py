@@ -2,8 +2,12 @@
 
 import html
 import re
+from pathlib import Path
 
-import ipywidgets as widgets
+import anywidget
+import traitlets
+
+_HERE = Path(__file__).parent
 
 
 def predict(question, choices):
@@ -32,31 +36,30 @@ def predict(question, choices):
     return Prediction(question, choices)
 
 
-class Prediction(widgets.VBox):
+class Prediction(anywidget.AnyWidget):
     """The form behind `predict`: `choose`, `commit` and `reset` do what its controls do."""
+
+    _esm = _HERE / "prediction.js"
+    _css = _HERE / "prediction.css"
+    _question = traitlets.Unicode().tag(sync=True)
+    _labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _chosen = traitlets.Int(-1).tag(sync=True)
+    _remark = traitlets.Unicode().tag(sync=True)
+    committed = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, question, choices):
         if not isinstance(choices, dict) or len(choices) < 2:
             raise ValueError(
-                f"predict: choices must be a dict of at least two choices and their reveals, "
-                f"got {choices!r}"
+                f"predict: choices must be a dict of at least two choices and the remarks on "
+                f"them, got {choices!r}"
             )
         self.question, self.choices = question, dict(choices)
-        self._radio = widgets.RadioButtons(
-            options=list(choices), value=None, layout={"width": "max-content"}
-        )
-        self._button = widgets.Button(description="Commit", disabled=True)
-        self._remark = widgets.HTML()
-        self._radio.observe(self._on_choice, "value")
-        self._button.on_click(lambda _: self.reset() if self.committed else self.commit())
-        asked = widgets.HTML(f"<b>{_inline(question)}</b>")
-        super().__init__([asked, self._radio, self._button, self._remark])
-        self.committed = False
+        super().__init__(_question=_inline(question), _labels=list(map(_inline, choices)))
 
     @property
     def choice(self):
         """The choice that is marked, or None."""
-        return self._radio.value
+        return None if self._chosen < 0 else list(self.choices)[self._chosen]
 
     @property
     def reveal(self):
@@ -70,32 +73,27 @@ class Prediction(widgets.VBox):
 
     def choose(self, choice):
         """Mark a choice; after the commit this does nothing."""
+        if choice not in self.choices:
+            raise ValueError(f"choose: {choice!r} is none of {', '.join(self.choices)}")
         if not self.committed:
-            self._radio.value = choice
+            self._chosen = list(self.choices).index(choice)
 
     def commit(self):
         """Fix the choice and show the remark on it; without a choice this does nothing."""
-        if self.choice is None:
-            return
-        self.committed = True
-        self._radio.disabled = True
-        self._button.description = "Guess again"
-        self._remark.value = _inline(self.reveal)
+        self.committed = self.choice is not None
 
     def reset(self):
         """Forget the choice and hide the remark."""
         self.committed = False
-        self._radio.disabled = False
-        self._radio.value = None
-        self._button.description = "Commit"
-        self._remark.value = ""
+        self._chosen = -1
 
-    def _on_choice(self, change):
-        self._button.disabled = change["new"] is None
+    @traitlets.observe("committed")
+    def _on_committed(self, _):
+        self._remark = _inline(self.reveal or "")
 
     def _repr_mimebundle_(self, **kwargs):
-        bundle = super()._repr_mimebundle_(**kwargs)
-        return {**bundle, "text/plain": self.text, "text/html": self._folded()}
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        return {**data, "text/plain": self.text, "text/html": self._folded()}, metadata
 
     def _folded(self):
         """The form of a stored notebook: each remark folded under its choice."""
