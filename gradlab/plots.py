@@ -75,8 +75,9 @@ class CurvePlot:
 
     @believed.setter
     def believed(self, wanted):
-        self._lines["believed"].set_visible(bool(wanted))
-        self._make_legend()
+        if wanted != self.believed:
+            self._lines["believed"].set_visible(wanted)
+            self._make_legend()
 
     def update(self, curve, point=None, remark=""):
         """Show another curve, and the probe at a point of it."""
@@ -155,7 +156,8 @@ class CurvePlot:
         self._remark = below.text(
             0.5, 0.5, "", ha="center", va="center", transform=below.transAxes, animated=True
         )
-        self.believed = False
+        self._lines["believed"].set_visible(False)
+        self._make_legend()
 
     def _make_legend(self):
         above = {"forward": Line2D([], [], **STYLES["forward"])}
@@ -266,7 +268,7 @@ def _union(extents):
 
 def _within(extent, own):
     """An extent, but at most so much larger than our own that ours can still be read."""
-    slack = 2 * max(own[1] - own[0], 1e-12 * max(1.0, *np.abs(own)))
+    slack = max(own[1] - own[0], 1e-12 * max(1.0, *np.abs(own)))
     if own[0] == own[1]:
         return extent
     return max(extent[0], own[0] - slack), min(extent[1], own[1] + slack)

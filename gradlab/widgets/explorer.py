@@ -216,13 +216,12 @@ class Explorer:
 
     def _accept(self, line, point):
         self.error = None
-        self._plot.believed = self._value("believed")
-        still = self._legend == self._plot.believed and self._has_limits(line)
-        self._legend = self._plot.believed
+        believed = self._value("believed")
+        moves_only = self._has_limits(line) and believed == self._plot.believed
+        self._plot.believed = believed
         self._plot.update(line, point, remark=_remark(line))
-        self._say(
-            digest(self._subject(), line, point), note="; ".join(line.notes), redraw=not still
-        )
+        text = digest(self._subject(), line, point)
+        self._say(text, note="; ".join(line.notes), redraw=not moves_only)
 
     def _has_limits(self, line):
         """Whether the limits can stay; makes them fit if not."""
@@ -272,7 +271,6 @@ class Explorer:
 
     def _make_figure(self):
         self._plot = CurvePlot(_blank(self.spec.x, self._points))
-        self._legend = self._plot.believed
         self.view = FigureView(self._plot.figure, self._plot.animated)
         step = self._params["probe"].step
         self.view.follow(self._plot.above, label="probe", step=step)
