@@ -1,0 +1,235 @@
+"""What every op does with its arguments: check them, name them in errors, leave autograph out."""
+
+import numbers
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.autograph.core.ag_ctx import control_status_ctx
+from tensorflow.python.autograph.impl.api import autograph_artifact, tf_convert
+from tensorflow.python.eager import record as recording
+
+
+def unconverted(op):
+    """Mark ``op`` as one that autograph calls as it is, without the cost of a wrapper."""
+    return autograph_artifact(op)
+
+
+def converted(function):
+    """Return the caller's ``function`` as ``tf.function`` would trace it: ``if``, ``for`` work."""
+    return tf_convert(function, control_status_ctx())
+
+
+def gradient_tensor(op, argument, value):
+    """Return ``value`` as a tensor that gradients can flow through, or say why it can't be one."""
+    if not isinstance(value, tf.Tensor):
+        value = _read(op, argument, value)
+    if not (value.dtype.is_floating or value.dtype.is_complex):
+        raise TypeError(
+            f"{op}: {argument} must have a floating or complex dtype, got {value.dtype.name}: no "
+            f"gradient flows through it. Convert it first: tf.cast({argument}, tf.float32)."
+        )
+    return value
+
+
+def _read(op, argument, value):
+    way_out = _way_out(op, argument, value)
+    if way_out:
+        raise TypeError(f"{op}: {argument} must be one dense tensor, got {_kind(value)}. {way_out}")
+    return _as_tensor(op, argument, value)
+
+
+def _as_tensor(op, argument, value):
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{op}: {argument} must be a tensor, got {_kind(value)}, which can't become one: "
+            f"{error}"
+        ) from error
+
+
+def _kind(value):
+    if isinstance(value, str):
+        return repr(value)
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _way_out(op, argument, value):
+    if value is None:
+        return "Where a gradient is None, leave the op out."
+    if isinstance(value, (list, tuple, dict)):
+        return f"For several tensors: tf.nest.map_structure(lambda t: {op}(t, ...), {argument})."
+    if isinstance(value, tf.RaggedTensor):
+        return f"For a ragged one: tf.ragged.map_flat_values(lambda t: {op}(t, ...), {argument})."
+    if isinstance(value, tf.SparseTensor):
+        return f"For a sparse one: {argument}.with_values({op}({argument}.values, ...))."
+    if isinstance(value, tf.IndexedSlices):
+        return f"Make it dense: tf.convert_to_tensor({argument})."
+    if type(value).__name__ == "KerasTensor":
+        return f"In a functional model: keras.layers.Lambda(lambda t: {op}(t, ...))({argument})."
+    return None
+
+
+def refuse_complex_tensor(op, argument, value, way_out):
+    """Refuse a complex tensor, for which ``op`` has no meaning."""
+    if value.dtype.is_complex:
+        raise TypeError(f"{op}: {argument} must be real, got {value.dtype.name}. {way_out}")
+
+
+def is_number(value):
+    """Tell whether ``value`` is a plain number, known while tracing."""
+    return isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
+
+
+def parameter(op, argument, value, dtype):
+    """Return a number as it is, and anything else as a tensor of ``dtype``, cast if need be."""
+    if is_number(value):
+        _check_real(op, argument, isinstance(value, (complex, np.complexfloating)), value, dtype)
+        return value
+    if not isinstance(value, tf.Tensor):
+        value = _read_parameter(op, argument, value)
+    if value.dtype == dtype:
+        return value
+    if not (value.dtype.is_integer or value.dtype.is_floating or value.dtype.is_complex):
+        raise TypeError(f"{op}: {argument} must be a number, got a {value.dtype.name} tensor.")
+    _check_real(op, argument, value.dtype.is_complex, value, dtype)
+    return tf.cast(value, dtype)
+
+
+def _read_parameter(op, argument, value):
+    if isinstance(value, (list, tuple)):
+        return _as_tensor(op, argument, value)
+    return _read(op, argument, value)
+
+
+def _check_real(op, argument, is_complex, value, dtype):
+    if is_complex and not dtype.is_complex:
+        raise TypeError(
+            f"{op}: {argument} must be real, as it meets {dtype.name}, got {value}. Pass its real "
+            f"part, or its absolute value."
+        )
+
+
+def boolean(op, argument, value):
+    """Return ``value`` as a bool tensor."""
+    if not isinstance(value, tf.Tensor):
+        value = _read_parameter(op, argument, value)
+    if value.dtype != tf.bool:
+        raise TypeError(
+            f"{op}: {argument} must be boolean, got {value.dtype.name}. Say what counts as true, "
+            f"such as {argument} != 0."
+        )
+    return value
+
+
+def check_broadcast(op, argument, value, x):
+    """Refuse a ``value`` whose static shape would make the gradient larger than ``x``."""
+    if is_number(value) or value.shape.rank == 0:
+        return
+    try:
+        fits = tf.broadcast_static_shape(value.shape, x.shape).is_compatible_with(x.shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{op}: {argument} has shape {value.shape}, which doesn't broadcast to that of x, "
+            f"{x.shape}. Give it the shape of x, or one with fewer axes or axes of length 1."
+        )
+
+
+def check_ordered(op, low_argument, low, high_argument, high):
+    """Refuse two bounds that are numbers and cross."""
+    if is_number(low) and is_number(high) and low > high:
+        raise ValueError(
+            f"{op}: {low_argument} must not exceed {high_argument}, got {low} and {high}. "
+            f"Swap them."
+        )
+
+
+def check_not_negative(op, argument, value):
+    """Refuse a limit that is a number and negative."""
+    if is_number(value) and value < 0:
+        raise ValueError(
+            f"{op}: {argument} must not be negative, got {value}. Use 0 to block the gradient, "
+            f"and reverse_gradient to reverse it."
+        )
+
+
+def as_axes(op, argument, axes, x):
+    """Return ``axes`` as None or a list of ints that ``x`` has."""
+    if axes is None:
+        return None
+    axes = list(axes) if isinstance(axes, (list, tuple, range)) else [axes]
+    if not all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in axes):
+        raise TypeError(f"{op}: {argument} must be None, an int or ints, got {axes}.")
+    rank = x.shape.rank
+    if rank is not None and any(not -rank <= a < rank for a in axes):
+        raise ValueError(
+            f"{op}: {argument} names an axis that x, of shape {x.shape}, doesn't have: {axes}."
+        )
+    return axes
+
+
+def output_tensor(op, function, value):
+    """Return what the caller's function returned, if it is one tensor that has gradients."""
+    return gradient_tensor(op, f"what {function} returned", value)
+
+
+def same_form(op, one, value, other, surrogate):
+    """Refuse two tensors of which one can't stand in for the other."""
+    if value.dtype != surrogate.dtype:
+        raise TypeError(
+            f"{op}: {one} and {other} must agree in dtype, got {value.dtype.name} and "
+            f"{surrogate.dtype.name}. Cast what {one} returns."
+        )
+    if not value.shape.is_compatible_with(surrogate.shape):
+        raise ValueError(
+            f"{op}: {one} and {other} must agree in shape, got {value.shape} and "
+            f"{surrogate.shape}. Broadcast what they return to one shape."
+        )
+
+
+def receiver(op, argument, record, x):
+    """Return the rule that hands a gradient to ``record``, and the parameters it needs."""
+    if isinstance(record, tf.Variable):
+        _check_holds(op, argument, record, x)
+        return _assigning, [record.handle]
+    if callable(record):
+        return _calling(record), []
+    raise TypeError(
+        f"{op}: {argument} must be callable or a tf.Variable, got {_kind(record)}. "
+        f"For a list, pass its append."
+    )
+
+
+def _check_holds(op, argument, variable, x):
+    if variable.dtype != x.dtype or not variable.shape.is_compatible_with(x.shape):
+        raise ValueError(
+            f"{op}: {argument} is a variable of shape {variable.shape} and dtype "
+            f"{variable.dtype.name}, x has {x.shape} and {x.dtype.name}. Make them alike."
+        )
+
+
+def _assigning(upstream, handle):
+    with recording.stop_recording():
+        done = tf.raw_ops.AssignVariableOp(resource=handle, value=upstream)
+    return _after(done, upstream)
+
+
+def _calling(record):
+    def rule(upstream):
+        with recording.stop_recording():
+            if tf.executing_eagerly():
+                record(upstream)
+                return upstream
+            done = tf.py_function(lambda g: record(g) and None, [upstream], [])
+        return _after(done, upstream)
+
+    return rule
+
+
+def _after(done, upstream):
+    if done is None:
+        return upstream
+    with tf.control_dependencies([done]):
+        return tf.identity(upstream)
