@@ -1,0 +1,186 @@
+"""Every op of the table, in every mode, against its oracle."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CASES
+from modes import (
+    FORWARD,
+    JACOBIAN,
+    MODES,
+    SECOND_ORDER,
+    on_two_replicas,
+    save_and_load_all_in_fresh_process,
+)
+
+import gradlab
+from gradlab import _ROOMS
+
+TOLERANCE = {"bfloat16": 2e-2, "float16": 4e-3, "float32": 2e-6, "float64": 1e-13}
+ROOMS = ("custom", "modifying", "clipping", "replacing")
+
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def test_no_op_is_left_out():
+    members = {name for room in ROOMS for name in _ROOMS[f"gradlab.ops.{room}"]}
+    assert members == {case.op for case in CASES.values()}
+    assert members <= set(gradlab.__all__)
+
+
+def wide(tensors):
+    dtype = np.complex128 if tensors[0].dtype.is_complex else np.float64
+    return [tf.convert_to_tensor(t).numpy().astype(dtype) for t in tensors]
+
+
+def close(got, wanted, tolerance):
+    for one, other in zip(got, wanted, strict=True):
+        if other is None:
+            assert one is None
+        else:
+            np.testing.assert_allclose(
+                one.astype(np.result_type(other)), other, rtol=tolerance, atol=tolerance
+            )
+
+
+def check(case, mode, dtype=tf.float32):
+    xs, upstreams = case.xs(dtype), case.upstreams(dtype)
+    case.f(*xs)  # once in eager mode, where variables may be made
+    ys, gradients = mode(case.f, xs, upstreams)
+    assert [g.dtype for g in gradients] == [dtype.as_numpy_dtype] * len(xs)
+    tolerance = TOLERANCE[dtype.real_dtype.name]
+    close(ys, case.forward(wide(xs)), tolerance)
+    close(gradients, case.rule(wide(xs), wide(upstreams)), tolerance)
+
+
+@every_case
+@pytest.mark.parametrize("mode", MODES)
+def test_mode(name, mode):
+    case = CASES[name]
+    if mode in case.cannot:
+        error, message = case.cannot[mode]
+        with pytest.raises(error, match=message):
+            check(case, MODES[mode])
+    else:
+        check(case, MODES[mode])
+
+
+@every_case
+@pytest.mark.parametrize("mode", ["eager", "function_tape_out", "jit"])
+@pytest.mark.parametrize(
+    "dtype", [tf.bfloat16, tf.float16, tf.float64, tf.complex64, tf.complex128]
+)
+def test_dtype(name, mode, dtype):
+    case = CASES[name]
+    if mode in case.cannot:
+        return
+    if dtype.is_complex and not case.complex:
+        with pytest.raises((TypeError, tf.errors.OpError)):
+            check(case, MODES[mode], dtype)
+    else:
+        check(case, MODES[mode], dtype)
+
+
+def unit_upstreams(case, x):
+    """The oracle's jacobian: one row per element of the output."""
+    rows = np.eye(x.size).reshape(x.size, *x.shape)
+    return np.stack([case.rule([x], [row])[0] for row in rows]).reshape(x.shape + x.shape)
+
+
+SINGLE = [name for name, case in CASES.items() if len(case.shapes) == 1]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("way", JACOBIAN)
+def test_jacobian(name, way):
+    case = CASES[name]
+    (x,) = case.xs(tf.float64)
+    got = JACOBIAN[way](case.f, x)
+    np.testing.assert_allclose(got, unit_upstreams(case, x.numpy()), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("way", FORWARD)
+def test_forward_mode(name, way):
+    case = CASES[name]
+    (x,), (tangent,) = case.xs(tf.float64), case.upstreams(tf.float64)
+    if not case.linear:
+        with pytest.raises(NotImplementedError, match=f"{case.op} has no forward mode"):
+            FORWARD[way](case.f, x, tangent)
+        return
+    got = FORWARD[way](case.f, x, tangent)
+    jacobian = unit_upstreams(case, x.numpy())
+    np.testing.assert_allclose(got, np.tensordot(jacobian, tangent.numpy(), 2), rtol=1e-12)
+
+
+def slopes(function, at, step=1e-6):
+    """Central differences of a scalar function of an array."""
+    slope = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        aside = np.zeros_like(at)
+        aside[index] = step
+        slope[index] = (function(at + aside) - function(at - aside)) / (2 * step)
+    return slope
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("way", SECOND_ORDER)
+def test_second_order(name, way):
+    # The gradient of Σ w · rule(x, 3y²): x acts on the rule directly, and through y by the rule.
+    case = CASES[name]
+    x = case.xs(tf.float64)[0].numpy()
+    weights = np.linspace(0.5, 2.0, x.size).reshape(x.shape)
+    (y,) = case.forward([x])
+    through_x = slopes(lambda x: np.sum(weights * case.rule([x], [3 * y**2])[0]), x)
+    through_u = slopes(lambda u: np.sum(weights * case.rule([x], [u])[0]), 3 * y**2)
+    wanted = through_x + case.rule([x], [6 * y * through_u])[0]
+    got = SECOND_ORDER[way](case.f, tf.constant(x), tf.constant(weights))
+    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-6)
+
+
+@every_case
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,)])
+@pytest.mark.parametrize("mode", ["eager", "function_tape_out", "jit"])
+def test_scalar_and_empty(name, shape, mode):
+    case = CASES[name]
+    if (
+        mode in case.cannot
+        or "tensor" in name
+        or name in ("mask_gradient", "record_gradient, variable")
+    ):
+        return
+    xs = [tf.fill(shape, 0.25) for _ in case.shapes]
+    upstreams = [tf.fill(shape, 3.0) for _ in case.shapes]
+    ys, gradients = MODES[mode](case.f, xs, upstreams)
+    assert [a.shape for a in [*ys, *gradients]] == [shape] * 2 * len(xs)
+    if np.prod(shape) > 0:
+        close(ys, case.forward(wide(xs)), 2e-6)
+        close(gradients, case.rule(wide(xs), wide(upstreams)), 2e-6)
+
+
+@every_case
+def test_static_shape_is_kept(name):
+    case = CASES[name]
+    for shape_of in (lambda x: x.shape, lambda x: [None, *x.shape[1:]], lambda x: None):
+        specs = [tf.TensorSpec(shape_of(x), tf.float32) for x in case.xs()]
+        graph = tf.function(lambda *xs, f=case.f: f(*xs), autograph=False, input_signature=specs)
+        outputs = tf.nest.flatten(graph.get_concrete_function().structured_outputs)
+        for y, spec in zip(outputs, specs, strict=True):
+            assert y.shape.rank == spec.shape.rank
+            assert y.shape.rank is None or y.shape.as_list() == spec.shape.as_list()
+
+
+@every_case
+def test_two_replicas(name):
+    check(CASES[name], on_two_replicas)
+
+
+def test_saved_and_loaded_in_a_fresh_process(tmp_path):
+    saved = {f"f{i}": case for i, case in enumerate(CASES.values()) if case.op != "record_gradient"}
+    functions = {name: (case.f, case.xs()) for name, case in saved.items()}
+    got = save_and_load_all_in_fresh_process(functions, tmp_path)
+    for name, case in saved.items():
+        ys, gradients = got[name]
+        xs = wide(case.xs())
+        close(ys, case.forward(xs), 2e-6)
+        close(gradients, case.rule(xs, [np.ones_like(x) for x in xs]), 2e-6)
