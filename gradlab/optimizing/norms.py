@@ -1,0 +1,224 @@
+"""Norms that neither overflow nor underflow, of tensors and IndexedSlices alike.
+
+A norm comes as two tensors, unit · length: unit is the largest element, so that no square of what
+is measured in it is too large or too small. A leaf is a gradient: a tensor or IndexedSlices.
+"""
+
+import functools
+
+import tensorflow as tf
+
+# Between these the sum of squares of float32 gradients has lost nothing that matters: what
+# underflows in it is below 1e-38 per element, what overflows is infinite.
+_ORDINARY_SQUARES = (1e-20, 1e30)
+# Above it, a bound over an ordinary norm is a factor that float32 doesn't flush to zero.
+_ORDINARY_BOUND = 1e-20
+_DOUBLES = (tf.float64, tf.complex128)
+
+
+def values_of(leaf):
+    """The tensor of a leaf."""
+    return leaf.values if isinstance(leaf, tf.IndexedSlices) else leaf
+
+
+def with_values(leaf, values):
+    """A leaf like this one, with other values."""
+    if isinstance(leaf, tf.IndexedSlices):
+        return tf.IndexedSlices(values, leaf.indices, leaf.dense_shape)
+    return values
+
+
+def summed(leaf):
+    """IndexedSlices that name each row once, in a dtype their sums don't overflow."""
+    if not isinstance(leaf, tf.IndexedSlices):
+        return leaf
+    rows, place = tf.unique(leaf.indices)
+    values = tf.cast(leaf.values, wide(leaf.dtype, keep_complex=True))
+    sums = tf.math.unsorted_segment_sum(values, place, tf.shape(rows)[0])
+    return tf.IndexedSlices(sums, rows, leaf.dense_shape)
+
+
+def of_sums(function, leaf):
+    """``function(values, rows)`` of a leaf that names no row twice; rows is None for all."""
+    if leaf is None:
+        return None
+    once = summed(leaf)
+    rows = once.indices if isinstance(once, tf.IndexedSlices) else None
+    return with_values(once, tf.cast(function(values_of(once), rows), leaf.dtype))
+
+
+def packed(gradients, leaves):
+    """The structure of gradients, of these leaves."""
+    return tf.nest.pack_sequence_as(gradients, leaves)
+
+
+def among_nones(leaves, given):
+    """What is given, in order, where leaves has something, and None where it has None."""
+    given = iter(given)
+    return [None if leaf is None else next(given) for leaf in leaves]
+
+
+def real_parts(values):
+    """One or, for complex values, two real tensors."""
+    return [tf.math.real(values), tf.math.imag(values)] if values.dtype.is_complex else [values]
+
+
+def recombined(parts, dtype):
+    """What ``real_parts`` took apart."""
+    return tf.cast(tf.complex(*parts), dtype) if dtype.is_complex else tf.cast(parts[0], dtype)
+
+
+def wide(dtype, keep_complex=False):
+    """The dtype in which norms are taken."""
+    if keep_complex and dtype.is_complex:
+        return dtype
+    return tf.float64 if dtype in _DOUBLES else tf.float32
+
+
+def widest(dtypes):
+    """The dtype in which a norm over several dtypes is taken."""
+    return tf.float64 if any(dtype in _DOUBLES for dtype in dtypes) else tf.float32
+
+
+def at_least_zero(bound, dtype):
+    """A bound as a tensor of ``dtype``, where a negative one counts as 0."""
+    return tf.maximum(tf.cast(bound, dtype), tf.zeros((), dtype))
+
+
+def norm_of(values, axes):
+    """Unit and length of values: scalars if axes is None, else with the axes kept, of size 1."""
+    keep = axes is not None
+    parts = [tf.cast(part, wide(values.dtype)) for part in real_parts(values)]
+    peak = functools.reduce(tf.maximum, [tf.reduce_max(tf.abs(p), axes, keep) for p in parts])
+    usable = (peak > 0) & (peak < float("inf"))
+    # The unit cancels out of the norm: no gradient belongs to it.
+    unit = tf.stop_gradient(tf.where(usable, peak, tf.ones_like(peak)))
+    squares = tf.add_n([tf.reduce_sum(tf.square(p / unit), axes, keep) for p in parts])
+    return unit, _root(squares)
+
+
+def joined(norms):
+    """Unit and length of what has the given units and lengths, all of one shape, as its parts."""
+    units, lengths = (tf.stack(column) for column in zip(*norms, strict=True))
+    peak = tf.reduce_max(tf.where(lengths > 0, units, tf.zeros_like(units)), 0)
+    unit = tf.stop_gradient(tf.where(peak > 0, peak, tf.ones_like(peak)))
+    return unit, _root(tf.reduce_sum(tf.square(units / unit * lengths), 0))
+
+
+def _root(squares):
+    """The square root, with slope 0 at 0."""
+    positive = squares > 0
+    return tf.where(positive, tf.sqrt(tf.where(positive, squares, tf.ones_like(squares))), squares)
+
+
+def shortened(values, unit, length, bound):
+    """Values, or where their norm exceeds the bound or isn't finite: that direction, or NaN."""
+    finite = tf.math.is_finite(length)
+    fits = finite & (unit * length <= bound)
+    # The limits keep what isn't chosen finite, for the sake of the gradient of the choice.
+    safe = tf.where(length > 0, length, tf.ones_like(length))
+    factor = tf.where(finite, tf.minimum(bound / safe, unit.dtype.max), float("nan"))
+    parts = [tf.cast(part, unit.dtype) for part in real_parts(values)]
+    result = recombined([tf.where(fits, p, p / unit * factor) for p in parts], values.dtype)
+    result.set_shape(values.shape)
+    return result
+
+
+def shortened_units(bound, axes, values, rows):
+    """Values, each unit of which spans axes and has its bound."""
+    if rows is not None and 0 not in axes:
+        bound = tf.gather(bound, rows)
+    unit, length = norm_of(values, axes)
+    return shortened(values, unit, length, tf.cast(bound, unit.dtype))
+
+
+def shortened_to_rms(threshold, size, values, _):
+    """Values, with their root mean square over ``size`` elements no more than the threshold."""
+    unit, length = norm_of(values, None)
+    root = tf.sqrt(tf.cast(tf.maximum(size, 1), unit.dtype))
+    return shortened(values, unit, length / root, at_least_zero(threshold, unit.dtype))
+
+
+def example_norms(leaf, examples, dtype):
+    """Unit and length of each example, [examples] both."""
+    values = values_of(leaf)
+    unit, length = (
+        tf.reshape(norm, [-1]) for norm in norm_of(values, tf.range(1, tf.rank(values)))
+    )
+    if isinstance(leaf, tf.IndexedSlices):
+        unit, length = (
+            tf.math.unsorted_segment_sum(norm, leaf.indices, examples) for norm in (unit, length)
+        )
+    return tf.cast(unit, dtype), tf.cast(length, dtype)
+
+
+def shortened_examples(leaf, unit, length, bound):
+    """A leaf whose examples have the given units and lengths, jointly with other leaves."""
+    values = values_of(leaf)
+    if isinstance(leaf, tf.IndexedSlices):
+        unit, length = (tf.gather(norm, leaf.indices) for norm in (unit, length))
+    ones = tf.ones([tf.rank(values) - 1], tf.int32)
+    shape = tf.concat([tf.shape(unit), ones], 0)
+    unit, length = tf.reshape(unit, shape), tf.reshape(length, shape)
+    return with_values(leaf, shortened(values, unit, length, bound))
+
+
+def jointly_shortened(leaves, bound, dtype):
+    """Leaves shortened to a joint norm, and the norm before.
+
+    Ordinary gradients take the direct way, which reads and writes them no more often than it
+    must; very large, very small, zero and non-finite ones the careful one.
+    """
+    if not leaves:
+        return [], tf.zeros((), dtype)
+    once = [values_of(summed(leaf)) for leaf in leaves]
+    half = tf.reduce_sum(tf.stack([tf.cast(_half_square(values), dtype) for values in once]))
+    least, most = _ORDINARY_SQUARES
+    ordinary = (half > least) & (half < most) & (bound > _ORDINARY_BOUND)
+
+    def directly():
+        norm = tf.sqrt(2 * half)
+        factor = tf.minimum(bound / norm, tf.ones_like(norm))
+        return [_scaled(values_of(leaf), factor) for leaf in leaves], norm
+
+    def carefully():
+        norms = [[tf.cast(n, dtype) for n in norm_of(values, None)] for values in once]
+        unit, length = joined(norms)
+        return [shortened(values_of(leaf), unit, length, bound) for leaf in leaves], unit * length
+
+    clipped, norm = tf.cond(ordinary, directly, _in_one_node(carefully))
+    return [with_values(*pair) for pair in zip(leaves, clipped, strict=True)], norm
+
+
+def _in_one_node(function):
+    """``function``, as one node of a graph, so that a graph that doesn't call it pays for one."""
+    if tf.executing_eagerly():
+        return function
+
+    def call():
+        options = {"autograph": False, "experimental_attributes": {"_noinline": True}}
+        return tf.function(function, **options).get_concrete_function()()
+
+    return call
+
+
+def _half_square(values):
+    halves = [tf.nn.l2_loss(_cast(part, wide(values.dtype))) for part in real_parts(values)]
+    return halves[0] if len(halves) == 1 else tf.add_n(halves)
+
+
+def _scaled(values, factor):
+    dtype = wide(values.dtype)
+    factor = _cast(factor, dtype)
+    parts = [_cast(part, dtype) * factor for part in real_parts(values)]
+    return parts[0] if values.dtype == dtype else recombined(parts, values.dtype)
+
+
+def _cast(values, dtype):
+    """Cast as ``tf.cast`` does, without its cost where there's nothing to do."""
+    return values if values.dtype == dtype else tf.cast(values, dtype)
+
+
+def all_shortened(leaves, unit, length, bound):
+    """Leaves that share one norm."""
+    return [with_values(leaf, shortened(values_of(leaf), unit, length, bound)) for leaf in leaves]
