@@ -33,7 +33,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import custom_gradient as tf_custom_gradient
 from tensorflow.python.ops.parallel_for import pfor
 
-from gradlab.ops.custom import substitute
+from gradlab.ops.substituting import substitute
 
 Match = namedtuple("Match", ["type", "name"])
 Match.__doc__ = "An op that got another gradient: its type, and its name in its graph."
@@ -188,11 +188,16 @@ class _Body:
         self.matches = []
 
     def __call__(self, *args, **kwargs):
-        scope = _Scope(self.__name__, self.rules)
+        if tf.executing_eagerly():
+            raise RuntimeError(
+                "override_gradient works on the graph of a tf.function, and there is none: "
+                "tf.config.run_functions_eagerly(False) brings it back"
+            )
+        scope = _Scope(self.__name__, self.rules, sys._getframe())
         _keep(scope, ops.get_default_graph())
         with _watching(), _scopes_are((*_scopes(), scope)):
             result = _converted_call(self.f, args, kwargs)
-        scope.need_matches()
+        scope.finish()
         self.matches[:] = scope.matches
         return result
 
@@ -223,15 +228,18 @@ def _keep(scope, graph):
 class _Scope:
     """One trace of an overridden function: which ops it met, and which it gave a gradient."""
 
-    def __init__(self, name, rules):
+    def __init__(self, name, rules, frame):
         self.name = name
         self.rules = rules
+        self.frame = frame
         self.matches = []
         self.ops = {}
         self.met = set()
+        self.hidden = set()
         self.types = set()
         self.graphs = weakref.WeakSet()
         self.options = {}
+        self.self_contained = set()
 
     def visit(self, op):
         self.graphs.add(op.graph)
@@ -243,7 +251,14 @@ class _Scope:
                 self._match(op)
 
     def _match(self, op):
-        if _is_hidden(op):
+        callers = {frame.f_code for frame in _frames(self.frame)}
+        if callers & _RECOMPUTING:
+            raise NotImplementedError(
+                f"override_gradient: {op.type} ({op.name}) is under tf.recompute_grad, which makes "
+                "it a second time, out of reach, when the gradient is taken: override inside of it"
+            )
+        if tf_custom_gradient._graph_mode_decorator.__code__ in callers:
+            self.hidden.add(op.type)
             return
         self.met.add(op.type)
         if not _has_gradient(op):
@@ -251,22 +266,32 @@ class _Scope:
             self.matches.append(Match(op.type, op.name))
 
     def _give_gradient(self, op, rule):
-        name = rule.__name__ if isinstance(rule, _Named) else self._register(op, rule)
+        with _scopes_are(()):
+            gradient = _Gradient(rule, op, self._carried(rule, op))
+        name = rule.__name__ if isinstance(rule, _Named) else self._register(op.type, gradient)
         op._set_attr("_gradient_op_type", attr_value_pb2.AttrValue(s=name.encode()))
-        op.gradlab_rule = rule
+        op.gradlab_gradient = gradient
         if op.type in pfor._pfor_converter_registry and all(map(_is_dense, op.inputs)):
             op.pfor_converter = functools.partial(_vectorized, rule)
 
-    def _register(self, op, rule):
+    def _carried(self, rule, op):
+        if rule in self.self_contained or not _is_probed(op):
+            return None
+        if _is_self_contained(rule, op):
+            self.self_contained.add(rule)
+            return None
+        return _Carried(rule, op)
+
+    def _register(self, op_type, gradient):
         # A name per op: a SavedModel asks for a gradient by name alone.
-        name = _new_name(op.type)
-        self.ops[name] = op
+        name = _new_name(op_type)
+        self.ops[name] = gradient
         scope = weakref.ref(self)
 
-        def gradient(op, *upstreams):
-            return _apply(rule, op or _for_saving(scope().ops[name], upstreams), *upstreams)
+        def by_name(op, *upstreams):
+            return scope().ops[name](op, *upstreams)
 
-        ops.gradient_registry.register(_unconverted(gradient), name)
+        ops.gradient_registry.register(_unconverted(by_name), name)
         weakref.finalize(self, ops.gradient_registry._registry.pop, name, None)
         return name
 
@@ -281,12 +306,18 @@ class _Scope:
             self.options[id(options)] = options, own
         return self.options[id(options)][1]
 
-    def need_matches(self):
+    def finish(self):
+        self.frame = None
         for op_type in self.rules:
             if op_type not in self.met:
                 raise ValueError(self._no_match(op_type))
 
     def _no_match(self, op_type):
+        if op_type in self.hidden:
+            return (
+                f"override_gradient: every {op_type} in {self.name} is inside a "
+                "tf.custom_gradient, which has its own rule: change that"
+            )
         close = difflib.get_close_matches(op_type, self.types, n=1, cutoff=0.5)
         close = [t for t in self.types if t.lower() == op_type.lower()] or close
         meant = f" Did you mean {close[0]!r}?" if close and close[0] != op_type else ""
@@ -389,21 +420,11 @@ def _path(frame):
     return frame.f_code.co_filename.replace("\\", "/")
 
 
-def _frames():
+def _frames(last=None):
     frame = sys._getframe()
-    while frame:
+    while frame is not last:
         yield frame
         frame = frame.f_back
-
-
-def _is_hidden(op):
-    codes = {frame.f_code for frame in _frames()}
-    if codes & _RECOMPUTING:
-        raise NotImplementedError(
-            f"override_gradient: {op.type} ({op.name}) is under tf.recompute_grad, which makes it "
-            "a second time, out of reach, when the gradient is taken: override inside of it"
-        )
-    return tf_custom_gradient._graph_mode_decorator.__code__ in codes
 
 
 _RECOMPUTING = {
@@ -440,10 +461,10 @@ def _op_made(original, graph, op, *args, **kwargs):
 
 def _gradient_recorded(original, op_name, inputs, attrs, outputs):
     op = None if not outputs or tf.executing_eagerly() else outputs[0].op
-    if not hasattr(op, "gradlab_rule"):
+    if not hasattr(op, "gradlab_gradient"):
         original(op_name, inputs, attrs, outputs)
         return
-    backward = functools.partial(_apply, op.gradlab_rule, op)
+    backward = functools.partial(op.gradlab_gradient, op)
     record.record_operation(op_name, list(outputs), list(inputs), backward)
 
 
@@ -492,17 +513,71 @@ def _watched(original, watch):
 # Rules.
 
 
+class _Gradient:
+    """The gradient of one op, with a rule."""
+
+    def __init__(self, rule, op, carried):
+        self.rule = rule
+        self.op = op
+        self.carried = carried
+
+    def __call__(self, op, *upstreams):
+        op = op or _for_saving(self.op, upstreams)
+        if self.carried and op is self.op:
+            return self.carried(*_filled(op, upstreams))
+        return _apply(self.rule, op, *upstreams)
+
+
+class _Carried:
+    """A rule for one op, with what it closes over captured by the graph of the op.
+
+    Otherwise the graph of the gradient would be the first to capture it, which TensorFlow allows
+    neither in a conditional nor in a loop.
+    """
+
+    def __init__(self, rule, op):
+        specs = [tf.TensorSpec(y.shape, y.dtype) for y in op.outputs]
+        traced = tf.function(_unconverted(functools.partial(_apply, rule, op)), autograph=False)
+        with record.stop_recording(), op.graph.as_default():
+            self.traced = traced.get_concrete_function(*specs)
+            self.params = [op.graph.capture(t) for t in self.traced.captured_inputs]
+
+    def __call__(self, *upstreams):
+        return list(self.traced._call_flat(list(upstreams), self.params))
+
+
+def _is_probed(op):
+    return isinstance(op.graph, FuncGraph) and all(map(_wants_upstream, op.outputs))
+
+
+def _is_self_contained(rule, op):
+    """Tell whether a rule uses no tensors but those of its op and those it makes."""
+    probe = FuncGraph("gradlab_probe")
+    with record.stop_recording(), op.graph.as_default(), probe.as_default():
+        _apply(rule, op, *[tf.compat.v1.placeholder(y.dtype, y.shape) for y in op.outputs])
+        captured = probe.external_captures
+    return not any(isinstance(t, ops.EagerTensor) or t.graph is not op.graph for t in captured)
+
+
 def _apply(rule, op, *upstreams):
-    upstreams = [_upstream(g, y) for g, y in zip(upstreams, op.outputs, strict=True)]
+    upstreams = _filled(op, upstreams)
     with _scopes_are(()):
         gradients = rule(op, *upstreams)
     who = f"the rule {_name_of(rule)} for {op.type} ({op.name})"
     return checked_gradients(who, gradients, op.inputs)
 
 
+def _filled(op, upstreams):
+    return [_upstream(g, y) for g, y in zip(upstreams, op.outputs, strict=True)]
+
+
+def _wants_upstream(output):
+    return _is_trainable(output) and _is_dense(output)
+
+
 def _upstream(upstream, output):
     if upstream is None:
-        return tf.zeros_like(output) if _is_trainable(output) and _is_dense(output) else None
+        return tf.zeros_like(output) if _wants_upstream(output) else None
     if isinstance(upstream, tf.IndexedSlices):
         return tf.convert_to_tensor(upstream)
     return upstream

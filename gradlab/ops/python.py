@@ -9,7 +9,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 
-from gradlab.ops.custom import substitute
+from gradlab.ops.substituting import substitute
 from gradlab.ops.overriding import checked_gradients, listed_gradients
 
 
