@@ -1,0 +1,121 @@
+"""What runs in a fresh process: load f, take its gradient, write down both.
+
+A script that imports TensorFlow and NumPy alone, so that what loads here loads anywhere.
+``two_replicas`` is also run in the reader's process, where that has two devices.
+"""
+
+import importlib
+import json
+import os
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+SECOND = 1.125  # the second replica's tensors, in units of the first's
+
+
+def main(folder):
+    """Do the tasks of ``job.json``; each writes ``N.npz``, or ``N.error``."""
+    with open(os.path.join(folder, "job.json")) as file:
+        job = json.load(file)
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    stored = np.load(os.path.join(folder, "arguments.npz"))
+    tensors = [tf.constant(stored[f"x{i}"]) for i in range(job["tensors"])]
+    upstreams = [tf.constant(stored[f"u{i}"]) for i in range(job["upstreams"])]
+    for number, task in job["tasks"].items():
+        try:
+            arrays = _TASKS[task["kind"]](task, tensors, upstreams)
+            np.savez(os.path.join(folder, f"{number}.npz"), **arrays)
+        except Exception as error:  # handed to the parent, which says it
+            with open(os.path.join(folder, f"{number}.error"), "w") as file:
+                json.dump([type(error).__name__, str(error)], file)
+
+
+def _loaded(task, tensors, upstreams):
+    module = tf.saved_model.load(task["path"])
+    return _run(lambda ts: module.f(*ts), tensors, upstreams)
+
+
+def _keras(task, tensors, upstreams):
+    import keras
+
+    model = keras.models.load_model(task["path"], compile=False, safe_mode=False)
+    return _run(lambda ts: _floats(model(ts if len(ts) > 1 else ts[0])), tensors, upstreams)
+
+
+def _replicas(task, tensors, upstreams):
+    f = _imported(task) if "module" in task else tf.saved_model.load(task["path"]).f
+    apply = tf.autograph.experimental.do_not_convert(lambda ts: _floats(f(*ts)))
+    return two_replicas(apply, tensors, upstreams, ["CPU:0", "CPU:1"])
+
+
+def _imported(task):
+    found = importlib.import_module(task["module"])
+    for part in task["name"].split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _floats(value):
+    tensors = [tf.convert_to_tensor(item) for item in tf.nest.flatten(value)]
+    return [t for t in tensors if t.dtype.is_floating or t.dtype.is_complex]
+
+
+def _run(apply, tensors, upstreams):
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        ys = apply(tensors)
+    return _arrays("", ys, _gradients(tape, ys, tensors, upstreams))
+
+
+def two_replicas(apply, tensors, upstreams, devices):
+    """Results and gradients on each of two replicas, and the summed gradient of a variable.
+
+    The replicas multiply different tensors by one mirrored variable before f.
+    """
+    strategy = tf.distribute.MirroredStrategy(devices)
+    with strategy.scope():
+        gain = tf.Variable(1.0)
+    scales = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant((1.0, SECOND)[context.replica_id_in_sync_group])
+    )
+
+    def step(scale):
+        mine = [t * tf.cast(scale, t.dtype) for t in tensors]
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(mine)
+            ys = apply([t * tf.cast(gain, t.dtype) for t in mine])
+        of_gain = tape.gradient(ys, gain, output_gradients=upstreams)
+        if of_gain is None:
+            of_gain = tf.zeros([])
+        total = tf.distribute.get_replica_context().all_reduce("sum", of_gain)
+        return ys, _gradients(tape, ys, mine, upstreams), total
+
+    ys, gradients, total = tf.function(lambda: strategy.run(step, [scales]), autograph=False)()
+    local = strategy.experimental_local_results
+    arrays = {"total": local(total)[1].numpy()}
+    for replica in range(2):
+        mine = [[local(t)[replica] for t in ts] for ts in (ys, gradients)]
+        arrays |= _arrays(f"replica{replica}", *mine)
+    return arrays
+
+
+def _gradients(tape, ys, tensors, upstreams):
+    gradients = tape.gradient(ys, tensors, output_gradients=upstreams)
+    pairs = zip(gradients, tensors, strict=True)
+    return [tf.zeros_like(t) if g is None else tf.convert_to_tensor(g) for g, t in pairs]
+
+
+def _arrays(prefix, ys, gradients):
+    named = {f"{prefix}y{i}": y for i, y in enumerate(ys)}
+    named |= {f"{prefix}g{i}": g for i, g in enumerate(gradients)}
+    return {name: tensor.numpy() for name, tensor in named.items()}
+
+
+_TASKS = {"saved": _loaded, "keras": _keras, "replicas": _replicas}
+
+if __name__ == "__main__":
+    main(sys.argv[-1])

@@ -1,0 +1,53 @@
+"""Keeping TensorFlow's retracing and fallback warnings out of a check, and errors to one line."""
+
+import contextlib
+import logging
+import re
+
+_LONGEST = 240
+_VARYING = (
+    (r"\{\{[^}]*\}\}|\[Op:[^\]]*\]|name:\s*$", ""),
+    (r"__(?:inference|forward|backward)_([\w<>]+?)_\d+", r"\1"),
+    (r"0x[0-9a-f]+", "0x…"),
+    (r"(?:/[\w.\-]+){2,}/([\w.\-]+)", r"…/\1"),
+)
+
+
+class FunctionRaised(Exception):
+    """What the checked function, or its rule, raised: a finding, in one line."""
+
+
+@contextlib.contextmanager
+def its_errors():
+    """Whatever is raised inside is the checked function's doing."""
+    try:
+        yield
+    except Exception as error:
+        raise FunctionRaised(one_line(error)) from error
+
+
+@contextlib.contextmanager
+def quiet():
+    """Hold back TensorFlow's Python warnings: a check traces often, and on purpose."""
+    logger = logging.getLogger("tensorflow")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def one_line(error):
+    """Type and message of an error, in one line that is the same on every run."""
+    return said(type(error).__name__, str(error))
+
+
+def said(kind, message):
+    """An error's type and message in one line, without what differs between runs."""
+    message = " ".join(message.split())
+    for pattern, instead in _VARYING:
+        message = re.sub(pattern, instead, message)
+    message = message.strip()
+    short = message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
+    return f"{kind}: {short}" if short else kind
