@@ -47,6 +47,8 @@ $(STAMP): $(LOCK) pyproject.toml | $(VENV)/bin/python
 	$(if $(OTHER_STAMPS),$(PYTHON) -m venv --clear $(VENV))
 	$(PIP) install --require-hashes -r $(LOCK)
 	$(PIP) install --no-deps --no-build-isolation -e .
+	@# matplotlib lists the fonts once, and would say so in the first lesson.
+	$(VENV)/bin/python -c "import matplotlib.font_manager"
 	touch $@
 
 $(VENV)/bin/python:
