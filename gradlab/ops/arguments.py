@@ -1,5 +1,6 @@
 """What every op does with its arguments: check them, name them in errors, leave autograph out."""
 
+import functools
 import numbers
 
 import numpy as np
@@ -16,7 +17,8 @@ def unconverted(op):
 
 def converted(function):
     """Return the caller's ``function`` as ``tf.function`` would trace it: ``if``, ``for`` work."""
-    return tf_convert(function, control_status_ctx())
+    # In a partial, since tf_convert changes TensorFlow's own functions (tf.identity) in place.
+    return tf_convert(functools.partial(function), control_status_ctx())
 
 
 def gradient_tensor(op, argument, value):
