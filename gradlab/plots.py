@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gradlab.curves import parted
+
 # Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
 STYLES = {
     "forward": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.2},
@@ -214,14 +216,22 @@ def _drawable(curve, name):
 
 def _areas(curve):
     """The outlines of what lies between gradient and slope where they part."""
-    x, gradient, slope = curve.x, curve.gradient, curve.slope
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], curve.parted, [0]])))
+    x, gradient, slope = curve.x, curve.gradient, _bridged(curve.slope)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], parted(gradient, slope), [0]])))
     return [
         np.concatenate(
             [np.column_stack([x, gradient])[run], np.column_stack([x, slope])[run][::-1]]
         )
         for run in (slice(*ends) for ends in edges.reshape(-1, 2))
     ]
+
+
+def _bridged(values):
+    """Values with a gap of one point, as a kink leaves, filled: a shade needs no crack there."""
+    bridged = values.copy()
+    gap = np.isnan(values[1:-1])
+    bridged[1:-1][gap] = (values[:-2][gap] + values[2:][gap]) / 2
+    return bridged
 
 
 def _extents(curves):
@@ -277,3 +287,40 @@ def _within(extent, own):
 def _padded(low, high):
     room = 0.07 * (high - low) or max(1.0, abs(low)) / 2
     return low - room, high + room
+
+
+def plot_check(check):
+    """Draw the result of `check_gradient` or `check_surrogate`: gradient and slope, side by side.
+
+    Args:
+        check: a `GradientCheck`. Each of its parts that measured anything has a panel: one point
+            per element, direction or tangent, in the order in which they were walked.
+
+    Returns:
+        A matplotlib `Figure`.
+
+    Raises:
+        ValueError: nothing was measured, because f is random or its rule raises.
+    """
+    parts = [part for part in check.parts if part.slope is not None]
+    if not parts:
+        raise ValueError(f"nothing to draw, as nothing was measured: {check}")
+    figure = Figure(figsize=(7, 2.2 * len(parts)), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(f"{check.title}: {check.verdict}")
+    for axes, part in zip(figure.subplots(len(parts), squeeze=False)[:, 0], parts, strict=True):
+        _draw_part(axes, part)
+    return figure
+
+
+def _draw_part(axes, part):
+    at = np.arange(part.slope.size)
+    colors = {name: STYLES[name]["color"] for name in ("slope", "gradient")}
+    name = "gradient" if part.mode == "reverse" else "tangent"
+    axes.plot(at, part.slope, "s", color=colors["slope"], fillstyle="none", label="slope")
+    axes.plot(at, part.gradient, "x", color=colors["gradient"], label=name)
+    axes.set_title(
+        f"order {part.order}, {part.mode}: {part.verdict}", loc="left", fontsize="medium"
+    )
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.locator_params(axis="x", integer=True)
