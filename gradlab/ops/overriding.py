@@ -625,7 +625,7 @@ def listed_gradients(who, gradients, n_inputs):
     listed = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
     if len(listed) != n_inputs:
         raise ValueError(
-            f"{who} returned {_count(len(listed), 'gradient')} for {_count(n_inputs, 'input')}: "
+            f"{who} returned {counted(len(listed), 'gradient')} for {counted(n_inputs, 'input')}: "
             "return one per input, and None where there is none"
         )
     return listed
@@ -665,7 +665,8 @@ def _converted(where, gradient, x):
         ) from error
 
 
-def _count(n, noun):
+def counted(n, noun):
+    """Put a number of things into words."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 

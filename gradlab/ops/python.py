@@ -8,9 +8,10 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
+from tensorflow.python.ops.parallel_for import pfor
 
+from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
-from gradlab.ops.overriding import checked_gradients, listed_gradients
 
 
 def numpy_op(forward, gradient, *, dtype=None, shape=None, rule="numpy"):
@@ -166,20 +167,15 @@ class _Call:
         def run(*arrays):
             return self.run(arrays, dtypes, shapes, known)
 
-        values = on_host(run, inputs, dtypes, self.what, self.node, stateful)
-        for value, shape in zip(values, known, strict=True):
-            value.set_shape(shape)
-        return values
+        return _Host(self.what, self.node, dtypes, known, stateful)(run, inputs)
 
     def shapes(self, shapes, inputs):
         try:
             return [shape(*inputs) for shape in shapes]
         except ValueError as error:
-            given = ", ".join(map(str, inputs))
+            given, why = ", ".join(map(str, inputs)), str(error).rstrip(".")
             raise ValueError(
-                f"{self.what}: no output shape for inputs of shapes {given}: {error}. Unless told "
-                "otherwise the function is taken to be elementwise; say its output's shape by "
-                "shape=…"
+                f"{self.what}: no output shape for inputs of shapes {given}: {why}. {_ELEMENTWISE}"
             ) from error
 
     def run(self, arrays, dtypes, shapes, known):
@@ -198,8 +194,8 @@ class _Call:
         results = results if isinstance(results, (list, tuple)) else [results]
         if len(results) != wanted:
             raise ValueError(
-                f"{self.what}: {self.argument} returned {len(results)} arrays, and {wanted} "
-                f"dtypes are declared: return a tuple with one array for each"
+                f"{self.what}: {self.argument} returned {counted(len(results), 'array')}, and "
+                f"{counted(wanted, 'dtype')} declared: return a tuple with one array for each dtype"
             )
         return results
 
@@ -207,11 +203,14 @@ class _Call:
         where = f"{self.what}: output {i} of {self.argument}"
         array = _cast(where, result, dtype, "declare the dtype it has, or return another")
         if not shape.is_compatible_with(array.shape):
-            raise ValueError(
-                f"{where} has shape {array.shape}, expected {shape}. Unless told otherwise the "
-                "function is taken to be elementwise; say its output's shape by shape=…"
-            )
+            raise ValueError(f"{where} has shape {array.shape}, expected {shape}. {_ELEMENTWISE}")
         return array
+
+
+_ELEMENTWISE = (
+    "Unless told otherwise the function is taken to be elementwise; say its output's shape by "
+    "shape=…"
+)
 
 
 class _TensorFlowRule:
@@ -247,10 +246,10 @@ class _NumpyRule:
             return self.run(arrays, len(inputs), wanted, dtypes)
 
         sources = [*inputs, *upstreams]
-        values = on_host(run, sources, dtypes, self.what, self.node, stateful=False)
-        for value, i in zip(values, wanted, strict=True):
-            value.set_shape(inputs[i].shape)
-        found = iter(substitute(f"the gradient of {self.what}", values, sources, self.again))
+        shapes = [inputs[i].shape for i in wanted]
+        values = _Host(self.what, self.node, dtypes, shapes, stateful=False)(run, sources)
+        again = functools.partial(self.again, sources)
+        found = iter(substitute(f"the gradient of {self.what}", values, sources, again))
         return [next(found) if i in wanted else None for i in range(len(inputs))]
 
     def run(self, arrays, n_inputs, wanted, dtypes):
@@ -274,12 +273,18 @@ class _NumpyRule:
             )
         return _cast(where, _sum_array(array, x.shape), dtype, "return real numbers")
 
-    def again(self, upstreams, params):
-        raise NotImplementedError(
-            f"{self.what}: its gradient is a NumPy function, which can't be differentiated again "
-            "(second order, forward mode). Write gradient with TensorFlow ops, and pass "
-            "rule='tensorflow'"
-        )
+    def again(self, sources, upstreams, params):
+        def refuse(*_):
+            raise NotImplementedError(
+                f"{self.what}: its gradient is a NumPy function, which can't be differentiated "
+                "again (second order, forward mode). Write gradient with TensorFlow ops, and pass "
+                "rule='tensorflow'"
+            )
+
+        # Where a tf.function is called under two tapes, TensorFlow builds the second gradient
+        # whether it is asked for or not: only running it may raise.
+        dtypes, shapes = [x.dtype for x in sources], [x.shape for x in sources]
+        return _Host(self.what, self.node, dtypes, shapes, stateful=False)(refuse, upstreams)
 
 
 _RULES = {"numpy": _NumpyRule, "tensorflow": _TensorFlowRule}
@@ -331,21 +336,68 @@ class _PyFuncOp:
         return [tensor.dtype for tensor in kept[name]]
 
 
-def on_host(run, inputs, dtypes, what, node, stateful):
-    """Run ``run`` on the inputs' arrays: at once in eager mode, else as an op."""
-    if tf.executing_eagerly():
-        return [tf.constant(array) for array in run(*[np.asarray(x.numpy()) for x in inputs])]
-    graph = ops.get_default_graph()
-    _refuse_xla(what, graph)
-    _refuse_saving(what, graph)
-    return tf.numpy_function(run, inputs, dtypes, stateful=stateful, name=node)
+class _Host:
+    """Where NumPy runs: at once in eager mode, else in an op."""
+
+    def __init__(self, what, node, dtypes, shapes, stateful):
+        self.what = what
+        self.node = node
+        self.dtypes = dtypes
+        self.shapes = shapes
+        self.stateful = stateful
+
+    def __call__(self, run, inputs):
+        if tf.executing_eagerly():
+            return [tf.constant(array) for array in run(*[np.asarray(x.numpy()) for x in inputs])]
+        graph = ops.get_default_graph()
+        _refuse_xla(self.what, graph)
+        _refuse_saving(self.what, graph)
+        return self._in_graph(run, inputs)
+
+    def _in_graph(self, run, inputs):
+        def on_copies(*arrays):
+            # TensorFlow gives its own memory, and NumPy functions like to work in place.
+            return run(*[array.copy() for array in arrays])
+
+        name = f"{self.node}_is_Python_which_XLA_can_not_compile"
+        values = tf.numpy_function(on_copies, inputs, self.dtypes, self.stateful, name)
+        for value, shape in zip(values, self.shapes, strict=True):
+            value.set_shape(shape)
+        if values:
+            values[0].op.pfor_converter = functools.partial(self._vectorized, run)
+        return values
+
+    def _vectorized(self, run, pfor_input):
+        """The converter of ``vectorized_map``: one op that runs over the batch."""
+        stacked = [x.is_stacked for x in pfor_input.inputs]
+        n = pfor_input.pfor.loop_len_vector[0]
+
+        def run_each(n, *arrays):
+            each = [run(*_element(i, arrays, stacked)) for i in range(n)]
+            return [np.stack(r) for r in zip(*each, strict=True)] if n else self._nothing()
+
+        lead = tf.TensorShape([tf.get_static_value(n)])
+        shapes = [lead.concatenate(shape) for shape in self.shapes]
+        host = _Host(self.what, self.node, self.dtypes, shapes, self.stateful)
+        values = host._in_graph(run_each, [n, *[x.t for x in pfor_input.inputs]])
+        return [pfor.wrap(value, True) for value in values]
+
+    def _nothing(self):
+        """Return what comes of an empty batch."""
+        sizes = [[0, *[size or 0 for size in shape]] for shape in self.shapes]
+        return [np.zeros(s, d.as_numpy_dtype) for s, d in zip(sizes, self.dtypes, strict=True)]
+
+
+def _element(i, arrays, stacked):
+    return [np.asarray(a[i]) if s else a for a, s in zip(arrays, stacked, strict=True)]
 
 
 def _refuse_xla(what, graph):
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise NotImplementedError(
-            f"{what} runs Python, which XLA can't compile: call it outside of "
-            "jit_compile=True, or write it with TensorFlow ops and gl.custom_gradient"
+            f"{what} runs Python, which XLA can't compile: call it without jit_compile=True (a "
+            "Keras model has compile(jit_compile=False)), or write it with TensorFlow ops and "
+            "gl.custom_gradient"
         )
 
 
@@ -477,7 +529,19 @@ def _as_tensors(what, values):
     if not values:
         raise TypeError(f"{what}: needs at least one input, got none")
     hint = next((v.dtype for v in values if isinstance(v, (tf.Tensor, tf.Variable))), None)
-    return [tf.convert_to_tensor(value, dtype_hint=hint) for value in values]
+    return [_as_tensor(what, i, value, hint) for i, value in enumerate(values)]
+
+
+def _as_tensor(what, i, value, hint):
+    if isinstance(value, tf.Tensor):
+        return value
+    try:
+        dense = not isinstance(value, (tf.RaggedTensor, tf.SparseTensor, type(None)))
+        return tf.convert_to_tensor(value if dense else object(), dtype_hint=hint)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{what}: input {i} must be a dense tensor or convert to one, got {value!r}"
+        ) from error
 
 
 def _need_callable(what, argument, value):
