@@ -8,7 +8,7 @@ import argparse
 import importlib
 import sys
 
-ROOMS = ("ops", "python", "explorer")
+ROOMS = ("ops", "python", "explorer", "checks")
 
 
 def rows(rooms=ROOMS):

@@ -42,20 +42,46 @@ def _loaded(task, tensors, upstreams):
 def _keras(task, tensors, upstreams):
     import keras
 
-    model = keras.models.load_model(task["path"], compile=False, safe_mode=False)
+    known = {"Calls": calls_layer()}
+    model = keras.models.load_model(task["path"], known, compile=False, safe_mode=False)
     return _run(lambda ts: _floats(model(ts if len(ts) > 1 else ts[0])), tensors, upstreams)
 
 
+def calls_layer():
+    """A Keras layer class that calls a function, and saves where that is imported from.
+
+    Keras itself saves no plain function: a Lambda layer of one can't be loaded.
+    """
+    import keras
+
+    class Calls(keras.layers.Layer):
+        def __init__(self, module, function, **kwargs):
+            super().__init__(**kwargs)
+            self.module, self.function = module, function
+            self.f = imported(module, function)
+
+        def call(self, inputs):
+            return self.f(*inputs)
+
+        def get_config(self):
+            return super().get_config() | {"module": self.module, "function": self.function}
+
+    return Calls
+
+
 def _replicas(task, tensors, upstreams):
-    f = _imported(task) if "module" in task else tf.saved_model.load(task["path"]).f
+    # The loaded object is held on to: its variables go when it does.
+    loaded = None if "module" in task else tf.saved_model.load(task["path"])
+    f = loaded.f if loaded else imported(task["module"], task["name"])
     apply = tf.autograph.experimental.do_not_convert(lambda ts: _floats(f(*ts)))
     return two_replicas(apply, tensors, upstreams, ["CPU:0", "CPU:1"])
 
 
-def _imported(task):
-    found = importlib.import_module(task["module"])
-    for part in task["name"].split("."):
-        found = getattr(found, part)
+def imported(module, name):
+    """The object of a qualified name in a module, or None."""
+    found = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
     return found
 
 

@@ -1,6 +1,5 @@
 """Sending f to a fresh process, and reading what its gradient is there."""
 
-import importlib
 import json
 import os
 import pathlib
@@ -141,16 +140,20 @@ def _keras(subject, folder):
 
     if not all(leaf.shape for leaf in subject.leaves):
         raise NotTried("a Keras model needs a batch axis, and an argument is a scalar")
-    if len(subject.arguments.structure) > 1:
-        raise NotTried("f takes several arguments, where a Keras layer takes one")
     inputs = [keras.Input(batch_shape=leaf.shape, dtype=leaf.dtype.name) for leaf in subject.leaves]
-    layer = (
-        subject.f if isinstance(subject.f, keras.layers.Layer) else keras.layers.Lambda(subject.f)
-    )
-    outputs = subject.arguments.call(layer, inputs)
     path = folder / "model.keras"
-    keras.Model(inputs, tf.nest.flatten(outputs)).save(path)
+    keras.Model(inputs, _keras_outputs(subject, inputs)).save(path)
     return {"kind": "keras", "path": str(path)}
+
+
+def _keras_outputs(subject, inputs):
+    import keras
+
+    if isinstance(subject.f, keras.layers.Layer):
+        return tf.nest.flatten(subject.arguments.call(subject.f, inputs))
+    if not (subject.takes_only_tensors and _can_be_imported(subject.f)):
+        raise NotTried("f isn't a Keras layer, nor a function of tensors that imports by name")
+    return child.calls_layer()(subject.f.__module__, subject.f.__qualname__)(inputs)
 
 
 def _replicas(subject, folder):
@@ -171,10 +174,7 @@ def _can_be_imported(f):
     module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", "<")
     if module in (None, "__main__") or "<" in name:
         return False
-    found = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found is f
+    return child.imported(module, name) is f
 
 
 def _environment():

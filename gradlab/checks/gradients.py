@@ -77,7 +77,7 @@ def check_gradient(
         2e-2 in float16, 0.1 in bfloat16, by the coarsest precision at work.
       atol: an absolute error allowed besides, in units of the slope.
       every_element: whether to walk along every single element. None: when there are few
-        (about a thousand); else along 32 random directions.
+        (about a thousand); else along 8 random directions.
       seed: for upstreams and directions. The same seed gives the same result.
 
     Returns:

@@ -6,6 +6,7 @@ import re
 
 _LONGEST = 240
 _VARYING = (
+    (r"\x1b\[[0-9;]*m", ""),
     (r"\{\{[^}]*\}\}|\[Op:[^\]]*\]|name:\s*$", ""),
     (r"__(?:inference|forward|backward)_([\w<>]+?)_\d+", r"\1"),
     (r"0x[0-9a-f]+", "0x…"),

@@ -11,11 +11,11 @@ from gradlab.checks.slopes import Rows, grows, kinks, measure
 _RTOL = {2.0**-52: 1e-6, 2.0**-23: 5e-4, 2.0**-10: 2e-2}  # by the coarsest precision at work
 _RTOL_COARSEST = 0.1
 _EVERY = 2**20  # rays × coordinates up to which every coordinate is walked
-_DIRECTIONS, _FORWARD_DIRECTIONS = 16, 2
+_DIRECTIONS, _FORWARD_DIRECTIONS = 8, 2
 _SUSPICIOUS = 0.02  # sides further apart than this share of them: look closer
 _UNDEFINED = 1e-3  # how much closer to look where f isn't finite a step away
 _FINE = 1e-10
-_OUTPUTS = 32  # tried one by one for the output at fault
+_OUTPUTS = 8  # tried one by one for the output at fault
 
 
 class Walk:
