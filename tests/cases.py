@@ -38,7 +38,20 @@ class Case:
 
 SCALE = np.array([0.5, -2.0, 3.0])
 MASK = np.array([[True, False, True], [False, False, True]])
-NOT_COMPILED = (tf.errors.OpError, "EagerPyFunc|EagerPyFunc|PyFunc")
+IN_XLA = ("jit", "jit_tape_out", "while_loop_jit", "vectorized_jit")
+BATCHED = (
+    "vectorized_tape_in",
+    "vectorized_tape_out",
+    "vectorized_in_function",
+    "vectorized_in_function_tape_out",
+    "vectorized_jit",
+    "vectorized_nested_function",
+)
+NO_CALLBACK = dict.fromkeys(IN_XLA, (tf.errors.InvalidArgumentError, "EagerPyFunc"))
+NO_BATCH = dict.fromkeys(
+    (*BATCHED, "eager jacobian", "in_function jacobian", "of_function jacobian"),
+    (ValueError, "a variable can't record the gradients of a batch|experimental_use_pfor"),
+)
 
 
 def _norm(g, axes=None):
@@ -77,7 +90,7 @@ class _VariableRecorder:
 @gl.custom_gradient
 def _custom(x):
     e = tf.exp(x)
-    return e, lambda upstream: upstream * e * 3.0
+    return e, lambda upstream: upstream * tf.math.conj(e) * 3.0
 
 
 def _np(value, dtype=np.float32):
@@ -108,10 +121,10 @@ CASES = {
         lambda xs, gs: [np.where(np.isfinite(gs[0]), gs[0], 0.0)],
     ),
     "record_gradient": Case(
-        "record_gradient", _recorded, lambda xs, gs: [gs[0]], cannot={"jit": NOT_COMPILED}
+        "record_gradient", _recorded, lambda xs, gs: [gs[0]], cannot=NO_CALLBACK
     ),
     "record_gradient, variable": Case(
-        "record_gradient", _VariableRecorder(), lambda xs, gs: [gs[0]]
+        "record_gradient", _VariableRecorder(), lambda xs, gs: [gs[0]], cannot=NO_BATCH
     ),
     "clip_gradient_by_value": Case(
         "clip_gradient_by_value",
@@ -148,24 +161,21 @@ CASES = {
     ),
     "replace_gradient": Case(
         "replace_gradient",
-        lambda x: gl.replace_gradient(x, tf.round, tf.sin),
-        lambda xs, gs: [gs[0] * np.cos(xs[0])],
-        forward=lambda xs: [np.round(xs[0])],
-        complex=False,
+        lambda x: gl.replace_gradient(x, tf.sign, tf.sin),
+        lambda xs, gs: [gs[0] * np.conj(np.cos(xs[0]))],
+        forward=lambda xs: [np.sign(xs[0])],
     ),
     "stop_gradient_trick": Case(
         "stop_gradient_trick",
-        lambda x: gl.stop_gradient_trick(x, tf.round, tf.sin),
-        lambda xs, gs: [gs[0] * np.cos(xs[0])],
-        forward=lambda xs: [np.round(xs[0])],
-        complex=False,
+        lambda x: gl.stop_gradient_trick(x, tf.sign, tf.sin),
+        lambda xs, gs: [gs[0] * np.conj(np.cos(xs[0]))],
+        forward=lambda xs: [np.sign(xs[0])],
     ),
     "straight_through": Case(
         "straight_through",
         lambda x: gl.straight_through(x, tf.sign),
         lambda xs, gs: [gs[0]],
         forward=lambda xs: [np.sign(xs[0])],
-        complex=False,
     ),
     "clip_by_value_preserve_gradient": Case(
         "clip_by_value_preserve_gradient",
@@ -177,8 +187,7 @@ CASES = {
     "custom_gradient": Case(
         "custom_gradient",
         _custom,
-        lambda xs, gs: [gs[0] * 3.0 * np.exp(xs[0])],
+        lambda xs, gs: [gs[0] * 3.0 * np.conj(np.exp(xs[0]))],
         forward=lambda xs: [np.exp(xs[0])],
-        complex=False,
     ),
 }

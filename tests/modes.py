@@ -360,7 +360,7 @@ def _loaded(got, name, n_inputs):
     n_outputs = sum(key.startswith(f"{name}.y") for key in got)
     ys = [got[f"{name}.y{i}"] for i in range(n_outputs)]
     keys = [f"{name}.g{i}" for i in range(n_inputs)]
-    return ys, [got[key] if key in got else None for key in keys]
+    return ys, [got.get(key) for key in keys]
 
 
 def save_and_load_in_fresh_process(f, x, folder):
@@ -383,7 +383,8 @@ def on_two_replicas(f, xs, upstreams=None):
     def step():
         ys, gradients = taped(f, xs, upstreams)
         present[:] = [g is not None for g in gradients]
-        return ys, [g for g in gradients if g is not None]
+        # An upstream handed on as it is would be one tensor for both replicas.
+        return ys, [tf.identity(g) for g in gradients if g is not None]
 
     ys, gradients = _compiled(lambda: strategy.run(step))()
     by_replica = [

@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core.ag_ctx import control_status_ctx
 from tensorflow.python.autograph.impl.api import autograph_artifact, tf_convert
-from tensorflow.python.eager import record as recording
 
 
 def unconverted(op):
@@ -36,7 +35,7 @@ def gradient_tensor(op, argument, value):
 def _read(op, argument, value):
     way_out = _way_out(op, argument, value)
     if way_out:
-        raise TypeError(f"{op}: {argument} must be one dense tensor, got {_kind(value)}. {way_out}")
+        raise TypeError(f"{op}: {argument} must be one dense tensor, got {kind(value)}. {way_out}")
     return _as_tensor(op, argument, value)
 
 
@@ -45,12 +44,12 @@ def _as_tensor(op, argument, value):
         return tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{op}: {argument} must be a tensor, got {_kind(value)}, which can't become one: "
-            f"{error}"
+            f"{op}: {argument} must be a tensor, got {kind(value)}, which can't become one: {error}"
         ) from error
 
 
-def _kind(value):
+def kind(value):
+    """Say in an error message what ``value`` is."""
     if isinstance(value, str):
         return repr(value)
     return "None" if value is None else f"a {type(value).__name__}"
@@ -189,49 +188,3 @@ def same_form(op, one, value, other, surrogate):
             f"{op}: {one} and {other} must agree in shape, got {value.shape} and "
             f"{surrogate.shape}. Broadcast what they return to one shape."
         )
-
-
-def receiver(op, argument, record, x):
-    """Return the rule that hands a gradient to ``record``, and the parameters it needs."""
-    if isinstance(record, tf.Variable):
-        _check_holds(op, argument, record, x)
-        return _assigning, [record.handle]
-    if callable(record):
-        return _calling(record), []
-    raise TypeError(
-        f"{op}: {argument} must be callable or a tf.Variable, got {_kind(record)}. "
-        f"For a list, pass its append."
-    )
-
-
-def _check_holds(op, argument, variable, x):
-    if variable.dtype != x.dtype or not variable.shape.is_compatible_with(x.shape):
-        raise ValueError(
-            f"{op}: {argument} is a variable of shape {variable.shape} and dtype "
-            f"{variable.dtype.name}, x has {x.shape} and {x.dtype.name}. Make them alike."
-        )
-
-
-def _assigning(upstream, handle):
-    with recording.stop_recording():
-        done = tf.raw_ops.AssignVariableOp(resource=handle, value=upstream)
-    return _after(done, upstream)
-
-
-def _calling(record):
-    def rule(upstream):
-        with recording.stop_recording():
-            if tf.executing_eagerly():
-                record(upstream)
-                return upstream
-            done = tf.py_function(lambda g: record(g) and None, [upstream], [])
-        return _after(done, upstream)
-
-    return rule
-
-
-def _after(done, upstream):
-    if done is None:
-        return upstream
-    with tf.control_dependencies([done]):
-        return tf.identity(upstream)

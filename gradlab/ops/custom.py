@@ -66,6 +66,9 @@ def custom_gradient(f=None):
             bound.arguments[argument] = tf.nest.map_structure(_read_if_variable, value)
         return _with_rule(f, bound)
 
+    # tf.function unwraps the functions among its arguments, which would take the gradient off.
+    del wrapped.__wrapped__
+    wrapped.__signature__ = signature
     return unconverted(wrapped)
 
 

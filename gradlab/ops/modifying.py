@@ -1,13 +1,14 @@
 """Ops that leave the forward alone and modify the gradient on its way back."""
 
 import tensorflow as tf
+from tensorflow.python.eager import record as recording
 
 from gradlab.ops.arguments import (
     boolean,
     check_broadcast,
     gradient_tensor,
+    kind,
     parameter,
-    receiver,
     unconverted,
 )
 from gradlab.ops.substituting import pass_through
@@ -89,7 +90,11 @@ def _scaled(op, x, scale, sign):
 
 
 def _times(upstream, scale):
-    return upstream * (tf.math.conj(scale) if upstream.dtype.is_complex else scale)
+    return upstream * _conjugate(scale)
+
+
+def _conjugate(scale):
+    return tf.math.conj(scale) if tf.is_tensor(scale) else scale.conjugate()
 
 
 def _minus_times(upstream, scale):
@@ -189,10 +194,12 @@ def record_gradient(x, record):
         forward:  y = x
         gradient: g, after record(g)          (g: upstream)
 
-    ``record`` sees values, not symbols, in eager mode and in a ``tf.function``, where it runs on
+    A callable sees values, not symbols, in eager mode and in a ``tf.function``, where it runs on
     the host through ``tf.py_function``: once for each time that g is computed, not again when g
-    itself is differentiated. ``jit_compile`` and a SavedModel can't call back into Python: give
-    a ``tf.Variable`` there.
+    itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch.
+    ``jit_compile`` can't call back into Python and stops with an error about ``EagerPyFunc``; a
+    SavedModel can't find the callable once loaded. A variable works in both, but can't take a
+    batch.
 
     Args:
         x: float or complex tensor.
@@ -204,6 +211,7 @@ def record_gradient(x, record):
 
     Raises:
         TypeError: x isn't one dense float tensor, or record is neither callable nor a variable.
+        ValueError: record is a variable of another shape or dtype than x, or meets a batch.
 
     >>> import gradlab as gl, tensorflow as tf
     >>> x, seen = tf.constant(3.0), []
@@ -214,5 +222,72 @@ def record_gradient(x, record):
     (6.0, 6.0)
     """
     x = gradient_tensor("record_gradient", "x", x)
-    rule, params = receiver("record_gradient", "record", record, x)
+    rule, params = _receiver(record, x)
     return pass_through("record_gradient", x, rule, params, forward=list)
+
+
+def _receiver(record, x):
+    """The rule that hands a gradient to ``record``, and the parameters it needs."""
+    if isinstance(record, tf.Variable):
+        _check_holds(record, x)
+        return _assigning, [record.handle]
+    if callable(record):
+        return _Calling(record), []
+    way_out = "For a list, pass its append."
+    raise TypeError(
+        f"record_gradient: record must be callable or a tf.Variable, got {kind(record)}. {way_out}"
+    )
+
+
+def _check_holds(variable, x):
+    if variable.dtype != x.dtype or not variable.shape.is_compatible_with(x.shape):
+        raise ValueError(
+            f"record_gradient: record is a variable of shape {variable.shape} and dtype "
+            f"{variable.dtype.name}, x has {x.shape} and {x.dtype.name}. Make them alike."
+        )
+
+
+def _assigning(upstream, handle):
+    with recording.stop_recording():
+        done = tf.raw_ops.AssignVariableOp(resource=handle, value=upstream)
+    return _after(done, _refuse_batch, upstream)
+
+
+def _refuse_batch(_):
+    raise ValueError(
+        "record_gradient: a variable can't record the gradients of a batch, which vectorized_map "
+        "and jacobians compute at once. Give a callable, or take the jacobian without pfor."
+    )
+
+
+class _Calling:
+    """The rule that calls ``record``: through the host where there is a graph."""
+
+    def __init__(self, record):
+        self.record = record
+
+    def __call__(self, upstream):
+        with recording.stop_recording():
+            if tf.executing_eagerly():
+                self.record(upstream)
+                return upstream
+            done = self._on_host(upstream)
+        return _after(done, self._on_batch, upstream)
+
+    def _on_host(self, upstream):
+        def call(upstream):
+            self.record(upstream)
+
+        return tf.py_function(call, [upstream], [])
+
+    def _on_batch(self, pfor_input):
+        return self._on_host(pfor_input.stacked_input(0))
+
+
+def _after(done, pfor_converter, upstream):
+    """``upstream``, once ``done`` is; with what vectorized_map does instead of ``done``."""
+    if done is None:
+        return upstream
+    done.pfor_converter = pfor_converter
+    with tf.control_dependencies([done]):
+        return tf.identity(upstream)
