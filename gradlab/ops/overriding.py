@@ -653,7 +653,13 @@ def _checked(where, gradient, x):
         raise ValueError(
             f"{where} of shape {gradient.shape}, expected {x.shape}, the shape of the input"
         )
-    return gradient
+    return _shaped(gradient, x.shape)
+
+
+def _shaped(gradient, shape):
+    """Have TensorFlow check, as it runs, a shape that isn't known before."""
+    known = isinstance(gradient, tf.IndexedSlices) or gradient.shape.is_fully_defined()
+    return gradient if known or shape.rank is None else tf.ensure_shape(gradient, shape)
 
 
 def _converted(where, gradient, x):

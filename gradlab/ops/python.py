@@ -241,9 +241,10 @@ class _NumpyRule:
     def __call__(self, upstreams, inputs):
         wanted = [i for i, x in enumerate(inputs) if _differentiable(x)]
         dtypes = [inputs[i].dtype for i in wanted]
+        n_inputs = len(inputs)
 
-        def run(*arrays):
-            return self.run(arrays, len(inputs), wanted, dtypes)
+        def run(*arrays):  # holds no tensor: TensorFlow keeps such functions for ever
+            return self.run(arrays, n_inputs, wanted, dtypes)
 
         sources = [*inputs, *upstreams]
         shapes = [inputs[i].shape for i in wanted]
