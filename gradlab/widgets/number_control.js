@@ -1,7 +1,5 @@
 // A number as a range input and a number input of the same name. A log slider moves the exponent.
 
-let made = 0;
-
 function render({ model, el }) {
   const log = model.get("log");
   const inward = (value) => (log ? Math.log10(value) : value);
@@ -27,7 +25,8 @@ function render({ model, el }) {
   box.min = model.get("low");
   box.max = model.get("high");
   box.step = log ? "any" : model.get("step");
-  box.id = `gradlab-number-${(made += 1)}`;
+  // Random, since each control may come with its own copy of this module: a counter would repeat.
+  box.id = `gradlab-number-${Math.random().toString(36).slice(2)}`;
   name.htmlFor = box.id;
   row.append(name, slider, box);
   el.append(row);
