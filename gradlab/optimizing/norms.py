@@ -6,6 +6,7 @@ is measured in it is too large or too small. A leaf is a gradient: a tensor or I
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 
 # Between these the sum of squares of float32 gradients has lost nothing that matters: what
@@ -90,7 +91,8 @@ def norm_of(values, axes):
     keep = axes is not None
     parts = [tf.cast(part, wide(values.dtype)) for part in real_parts(values)]
     peak = functools.reduce(tf.maximum, [tf.reduce_max(tf.abs(p), axes, keep) for p in parts])
-    usable = (peak > 0) & (peak < float("inf"))
+    # What is smaller is subnormal: some kernels take that for 0, and would divide by it.
+    usable = (peak >= np.finfo(peak.dtype.as_numpy_dtype).tiny) & (peak < float("inf"))
     # The unit cancels out of the norm: no gradient belongs to it.
     unit = tf.stop_gradient(tf.where(usable, peak, tf.ones_like(peak)))
     squares = tf.add_n([tf.reduce_sum(tf.square(p / unit), axes, keep) for p in parts])
@@ -115,9 +117,9 @@ def shortened(values, unit, length, bound):
     """Values, or where their norm exceeds the bound or isn't finite: that direction, or NaN."""
     finite = tf.math.is_finite(length)
     fits = finite & (unit * length <= bound)
-    # The limits keep what isn't chosen finite, for the sake of the gradient of the choice.
-    safe = tf.where(length > 0, length, tf.ones_like(length))
-    factor = tf.where(finite, tf.minimum(bound / safe, unit.dtype.max), float("nan"))
+    # What isn't chosen below is finite all the same, for the sake of the gradient of the choice.
+    least = tf.where(fits, tf.zeros_like(length), bound)
+    factor = tf.where(finite, least / tf.where(length > 0, length, 1), float("nan"))
     parts = [tf.cast(part, unit.dtype) for part in real_parts(values)]
     result = recombined([tf.where(fits, p, p / unit * factor) for p in parts], values.dtype)
     result.set_shape(values.shape)
@@ -178,7 +180,7 @@ def jointly_shortened(leaves, bound, dtype):
 
     def directly():
         norm = tf.sqrt(2 * half)
-        factor = tf.minimum(bound / norm, tf.ones_like(norm))
+        factor = tf.minimum(bound, norm) / norm
         return [_scaled(values_of(leaf), factor) for leaf in leaves], norm
 
     def carefully():
