@@ -12,6 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
 from playwright.sync_api import sync_playwright
 
 START_SECONDS = 60
@@ -184,3 +185,9 @@ def run_all(page):
     page.wait_for_function("window.allRan !== null", timeout=RUN_SECONDS * 1000)
     page.wait_for_function(READY)
     return page.evaluate("window.allRan")
+
+
+def notebook_of(page):
+    """Read the open notebook, with the outputs it has now."""
+    model = "window.jupyterapp.shell.currentWidget.content.model.toJSON()"
+    return nbformat.from_dict(page.evaluate(model))

@@ -1,12 +1,13 @@
-"""Each lesson as a reader meets it: opened, run, and its first slider moved from the keyboard."""
+"""Each lesson as a reader meets it: opened, run, and its first explorer moved from the keyboard."""
 
 import re
 import time
 
+import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from tools.lab import NOTEBOOK, open_lesson, run_all
+from tools.lab import NOTEBOOK, notebook_of, open_lesson, run_all
 from tools.notebooks import NOTEBOOKS
 
 LESSONS = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
@@ -28,6 +29,23 @@ def errors(page):
     """The text of everything in the lesson that tells of a failure."""
     visible = page.locator(NOTEBOOK).locator(", ".join(ERRORS)).filter(visible=True)
     return visible.all_inner_texts()
+
+
+def texts(notebook):
+    """What each code cell says: what it printed, then its results in words."""
+    return [
+        ("".join(output.get("text", "") for output in cell.outputs), results(cell))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+def results(cell):
+    return [output.data["text/plain"] for output in cell.outputs if "data" in output]
+
+
+def words(text):
+    return " ".join(text.split())
 
 
 def state(explorer):
@@ -62,12 +80,20 @@ def unchanged_after_keys(page, explorer, slider):
 def test_lesson(page, lab, lesson):
     open_lesson(page, lab, lesson)
     notebook = page.locator(NOTEBOOK)
-    pictures = notebook.locator(".jp-RenderedImage img")
-    assert pictures.count() > 0, "no stored picture shows before anything runs"
+    assert notebook.locator(".jp-RenderedImage img").count() > 0, (
+        "no stored picture shows before anything runs"
+    )
     assert errors(page) == []
 
     assert run_all(page), errors(page)
     assert errors(page) == []
+
+    stored = texts(nbformat.read(NOTEBOOKS / f"{lesson}.ipynb", as_version=4))
+    assert texts(notebook_of(page)) == stored
+    said = {words(result) for _, results in stored for result in results}
+    expect(notebook.locator(".gradlab-digest").first).to_have_text(re.compile(r"\d"))
+    digests = notebook.locator(".gradlab-digest").all_inner_texts()
+    assert {words(digest) for digest in digests} <= said
 
     explorer = notebook.locator(".gradlab-explorer").first
     explorer.scroll_into_view_if_needed()
