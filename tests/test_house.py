@@ -11,6 +11,7 @@ import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
+import benchmarks.__main__ as benchmarks
 from gradlab import _ROOMS
 from tools import lock, notebooks
 
@@ -182,3 +183,16 @@ def test_readme_lists_every_op():
     rows = set(re.findall(r"^\| `(\w+)", README, re.M))
     assert set(ops) <= rows
     assert rows <= {name for names in _ROOMS.values() for name in names}
+
+
+# Benchmarks.
+
+
+def test_every_benchmark_is_run():
+    files = {path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    assert files - {"timing"} == set(benchmarks.ROOMS)
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(0.99, "yes"), (1.05, "yes"), (1.06, "NO")])
+def test_a_ratio_over_what_is_wanted_is_told(ratio, word):
+    assert benchmarks.row_of("ours / theirs", ratio, 1.05).split()[-1] == word
