@@ -54,8 +54,8 @@ def register_gradient(rule):
     ...     x = tf.constant(3.0)
     ...     with graph.gradient_override_map({"Identity": name}):
     ...         y = tf.identity(x)
-    ...     session.run(tf.gradients(y, x))
-    [5.0]
+    ...     session.run(tf.gradients(y, x))[0].item()
+    5.0
 
     Args:
         rule: ``rule(op, *upstreams)`` with one upstream per output of the op; returns one
@@ -391,8 +391,9 @@ def _is_plumbing(op):
     """Tell whether an Identity was added by TensorFlow: to a return value, a branch, a loop."""
     if op.type != "Identity":
         return False
-    caller = next(frame for frame in _frames() if not _is_passed(frame))
-    return "/tensorflow/python/" in _path(caller)
+    caller = _path(next(frame for frame in _frames() if not _is_passed(frame)))
+    is_the_function = "/tensorflow/python/eager/polymorphic_function/" in caller
+    return "/tensorflow/python/" in caller and not is_the_function
 
 
 # Between whoever asks for an Identity and the op lie these files of TensorFlow.
@@ -469,7 +470,7 @@ def _gradient_recorded(original, op_name, inputs, attrs, outputs):
 
 
 def _function_traced(original, args=None, kwargs=None, tracing_options=None):
-    if _scopes() and tracing_options and tracing_options.function_cache:
+    if _scopes() and tracing_options and tracing_options.function_cache is not None:
         tracing_options = _scopes()[-1].own_options(tracing_options)
     return original(args=args, kwargs=kwargs, tracing_options=tracing_options)
 
@@ -541,6 +542,9 @@ class _Carried:
         with record.stop_recording(), op.graph.as_default():
             self.traced = traced.get_concrete_function(*specs)
             self.params = [op.graph.capture(t) for t in self.traced.captured_inputs]
+            # A loop that holds a variable and never reads it has no gradient in a conditional.
+            for variable in self.traced.variables:
+                variable.value()
 
     def __call__(self, *upstreams):
         return list(self.traced._call_flat(list(upstreams), self.params))

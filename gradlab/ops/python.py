@@ -385,7 +385,8 @@ class _Host:
 
     def _nothing(self):
         """Return what comes of an empty batch."""
-        sizes = [[0, *[size or 0 for size in shape]] for shape in self.shapes]
+        ranked = [[] if shape.rank is None else shape for shape in self.shapes]
+        sizes = [[0, *[size or 0 for size in shape]] for shape in ranked]
         return [np.zeros(s, d.as_numpy_dtype) for s, d in zip(sizes, self.dtypes, strict=True)]
 
 
