@@ -12,7 +12,7 @@ import yaml
 from packaging.utils import canonicalize_name
 
 import benchmarks.__main__ as benchmarks
-from gradlab import _ROOMS
+import gradlab
 from tools import lock, notebooks
 
 ROOT = lock.ROOT
@@ -91,6 +91,10 @@ def test_binder_installs_the_package_after_its_environment():
     assert os.access(script, os.X_OK)
     assert lines[0].startswith("#!")
     assert lines.index("set -e") < lines.index("pip install --no-deps -e .")
+
+
+def test_the_package_and_its_metadata_are_of_one_version():
+    assert f'version = "{gradlab.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
 # Nothing that holds on one machine only.
@@ -178,11 +182,14 @@ def test_readme_lists_every_lesson():
 
 def test_readme_lists_every_op():
     ops = [
-        name for room, names in _ROOMS.items() if room.startswith("gradlab.ops") for name in names
+        name
+        for room, names in gradlab._ROOMS.items()
+        if room.startswith("gradlab.ops")
+        for name in names
     ]
     rows = set(re.findall(r"^\| `(\w+)", README, re.M))
     assert set(ops) <= rows
-    assert rows <= {name for names in _ROOMS.values() for name in names}
+    assert rows <= {name for names in gradlab._ROOMS.values() for name in names}
 
 
 # Benchmarks.

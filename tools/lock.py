@@ -11,9 +11,10 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-if sys.version_info < (3, 11):
-    raise SystemExit("tools.lock reads TOML with the Python that has it: 3.11 or later")
-import tomllib
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU, GPU = ROOT / "requirements/cpu.txt", ROOT / "requirements/gpu.txt"
