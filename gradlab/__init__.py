@@ -62,9 +62,22 @@ __all__ = sorted(_ROOM_OF)
 def __getattr__(name):
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_ROOM_OF[name]), name)
+    value = getattr(_room(_ROOM_OF[name], name), name)
     globals()[name] = value
     return value
+
+
+def _room(module, name):
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name != "tensorflow":
+            raise
+        raise ModuleNotFoundError(
+            f"gradlab.{name} needs TensorFlow, which isn't installed: "
+            "pip install 'gradlab[cpu]', or 'gradlab[gpu]' on a machine with an NVIDIA GPU",
+            name="tensorflow",
+        ) from None
 
 
 def __dir__():

@@ -128,6 +128,6 @@ def _cores():
 def _cpu_model():
     try:
         with open("/proc/cpuinfo") as file:
-            return re.search(r"model name\s*: (.+)", file.read()).group(1)
+            return re.search(r"model name\s*: (.+)", file.read()).group(1).replace("(R)", "")
     except (OSError, AttributeError):
         return platform.processor() or platform.machine()

@@ -181,7 +181,7 @@ def op_spec(function, x=(-3, 3), **ranges):
         apply=function,
         x=x,
         room=getattr(function, "__module__", ""),
-        probe=low + round(2 / 3 * (high - low), 12),
+        probe=_on_a_step(low + 2 / 3 * (high - low), low, high),
     )
 
 
@@ -293,6 +293,12 @@ def _defaults(function):
     except (TypeError, ValueError):  # some built-in functions have no signature
         return {}
     return {each.name: each.default for each in parameters if each.default is not each.empty}
+
+
+def _on_a_step(value, low, high):
+    """A value near by that is as round as the steps of its range."""
+    step = _step(low, high, "float")
+    return min(max(round(round(value / step) * step, 12), low), high)
 
 
 def _step(low, high, kind):

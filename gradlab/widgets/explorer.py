@@ -263,7 +263,8 @@ class Explorer:
             self.view.alt = text
             self.view.probe = self.probe
             self.view.redraw() if redraw else self.view.draw()
-        self._digest.value = _paragraph("gradlab-digest", text)
+        shown = f"{self._subject()} has no curve; greyed, the last that could be drawn"
+        self._digest.value = _paragraph("gradlab-digest", shown if error else text)
         self._note.value = _paragraph("gradlab-note", note)
         self._message.value = _paragraph("gradlab-message", error, role="alert")
 

@@ -8,6 +8,7 @@ import platform
 import sys
 
 import ipywidgets
+import tensorflow as tf
 from IPython import get_ipython
 from IPython.display import display
 
@@ -29,7 +30,7 @@ def start():
     _quieten()
     devices.available()
     print(_READY)
-    if get_ipython() is not None and hasattr(get_ipython(), "kernel"):
+    if hasattr(get_ipython(), "kernel"):
         display(_Machine())
 
 
@@ -37,11 +38,8 @@ class _Machine:
     """Device and versions: a widget where there is a kernel, one constant line where not."""
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        rows = "".join(
-            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in facts().items()
-        )
-        widget = ipywidgets.HTML(f"<table class='gradlab-machine'>{rows}</table>")
+        text = " · ".join(f"{name} {value}" for name, value in facts().items())
+        widget = ipywidgets.HTML(f'<div class="gradlab-machine">{html.escape(text)}</div>')
         return {
             **widget._repr_mimebundle_(),
             "text/plain": "Device and versions show here once this cell is run.",
@@ -50,11 +48,11 @@ class _Machine:
 
 def facts():
     """The device and the versions in use, by name."""
-    versions = {name: importlib.metadata.version(name) for name in ("gradlab", "keras", "numpy")}
+    packages = {"gradlab": "gradlab", "Keras": "keras", "NumPy": "numpy"}
     return {
-        "device": ", ".join(f"{each}" for each in devices.available()),
-        "TensorFlow": importlib.import_module("tensorflow").__version__,
-        **versions,
+        "on": ", ".join(map(str, devices.available())),
+        "TensorFlow": tf.__version__,
+        **{name: importlib.metadata.version(package) for name, package in packages.items()},
         "Python": platform.python_version(),
     }
 
