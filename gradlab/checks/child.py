@@ -122,8 +122,8 @@ def two_replicas(apply, tensors, upstreams, devices):
 
     ys, gradients, total = tf.function(lambda: strategy.run(step, [scales]), autograph=False)()
     local = strategy.experimental_local_results
-    arrays = {"total": local(total)[1].numpy()}
-    for replica in range(2):
+    arrays = {"total": local(total)[-1].numpy()}
+    for replica in range(len(devices)):
         mine = [[local(t)[replica] for t in ts] for ts in (ys, gradients)]
         arrays |= _arrays(f"replica{replica}", *mine)
     return arrays

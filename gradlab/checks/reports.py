@@ -49,11 +49,6 @@ class Difference:
         """How far the two are apart."""
         return abs(self.gradient - self.slope)
 
-    @property
-    def excess(self):
-        """The error in units of what is allowed; infinite where it isn't finite."""
-        return self.error / max(self.allowed, 1e-300) if np.isfinite(self.error) else np.inf
-
     def say(self, word):
         """One line, rounded."""
         said = f"{self.where}: {word} {figure(self.gradient)}, slope {figure(self.slope)}"

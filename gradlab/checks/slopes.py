@@ -95,15 +95,16 @@ def measure(rows, rays, steps, rounded):
     """Slopes along ``rays`` (rays × coordinates), each walked its own step both ways."""
     steps = np.asarray(steps)[:, None]
     ahead, behind = rounded(rows.point + steps * rays), rounded(rows.point - steps * rays)
-    values = rows(np.concatenate([ahead, behind]))
-    above, below = values[: len(rays)], values[len(rays) :]
+    # The point itself once more: compiled differently, it may round differently.
+    here, *values = rows(np.concatenate([rows.point[None], ahead, behind]))
+    above, below = np.split(np.reshape(values, (2 * len(rays), -1)), 2)
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.maximum(np.abs(above), np.abs(below))
-        noise = 8 * rows.eps * np.where(above == below, 0.0, size) / steps
+        still = (above == here) & (below == here)
         return Slopes(
-            ahead=(above - rows.value) / steps,
-            behind=(rows.value - below) / steps,
-            noise=noise,
+            ahead=(above - here) / steps,
+            behind=(here - below) / steps,
+            noise=8 * rows.eps * np.where(still, 0.0, size) / steps,
             rays=(ahead - behind) / (2 * steps),
         )
 

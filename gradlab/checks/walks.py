@@ -15,6 +15,7 @@ _DIRECTIONS, _FORWARD_DIRECTIONS = 8, 2
 _SUSPICIOUS = 0.02  # sides further apart than this share of them: look closer
 _UNDEFINED = 1e-3  # how much closer to look where f isn't finite a step away
 _FINE = 1e-10
+_SOME = 64  # elements tried one by one where no direction is free of kinks
 _OUTPUTS = 8  # tried one by one for the output at fault
 
 
@@ -33,27 +34,63 @@ class Walk:
 
     def part(self, mode):
         """The verdict in one mode."""
+        if not self.size or not self.rows.value.size:
+            return Part(self.order, mode, PASS, checked="no elements to check")
         return self.reverse() if mode == "reverse" else self.forward()
 
     def reverse(self):
         """The gradient for one upstream against the slopes along every element, or directions."""
         weights = upstream(self.rows.value.size, self.settings.seed + self.order)
-        gradient = self._gradient(weights)
-        every = self._walks_every_element()
-        rays = np.eye(self.size) if every else self._random_rays(_DIRECTIONS)
-        steps = self.rows.first_step() * (self.scales if every else np.ones(len(rays)))
-        reported = Projected(gradient, weights)
-        cells = self._judge(reported, rays, steps, every)
-        worst = self._at_fault(reported, cells, rays) if cells.failed.any() else None
-        return self._part("reverse", cells, worst, self._input if every else None)
+        if self._walks_every_element():
+            return self._along_elements(weights, np.arange(self.size))
+        return self._along_directions(weights)
+
+    def _along_elements(self, weights, elements):
+        rays = np.zeros((len(elements), self.size))
+        rays[np.arange(len(elements)), elements] = 1.0
+        reported = Projected(self._gradient(weights), weights)
+        steps = self.rows.first_step() * self.scales[elements]
+        cells = self._judge(reported, rays, steps, True)
+        name = lambda cell: self._input(int(elements[cell]))  # noqa: E731
+        checked = f"{(~cells.kinked).sum():,} of {self.size:,} input elements"
+        return self._part("reverse", cells, self._at_fault(reported, cells, rays), checked, name)
+
+    def _along_directions(self, weights):
+        rays = self._random_rays(_DIRECTIONS)
+        reported, cells = self._projected(weights, rays)
+        if cells.at_kink.any():
+            weights = np.where(cells.at_kink, 0.0, weights)
+            if not weights.any():
+                return self._along_some_elements()
+            reported, cells = self._projected(weights, rays)
+        checked = f"{len(rays)} random directions over {self.size:,} input elements"
+        if not weights.all():
+            checked += (
+                f", {(weights != 0).sum():,} of {weights.size:,} results: others are at a kink"
+            )
+        return self._part("reverse", cells, self._at_fault(reported, cells, rays), checked, None)
+
+    def _along_some_elements(self):
+        """Where every result is at a kink of some element, elements one by one, but not all."""
+        weights = upstream(self.rows.value.size, self.settings.seed + self.order)
+        draw = np.random.default_rng(self.settings.seed)
+        few = min(_SOME, self.size)
+        return self._along_elements(weights, np.sort(draw.choice(self.size, few, replace=False)))
+
+    def _projected(self, weights, rays):
+        reported = Projected(self._gradient(weights), weights)
+        return reported, self._judge(reported, rays, self._steps(rays), False)
+
+    def _steps(self, rays):
+        return np.full(len(rays), self.rows.first_step())
 
     def forward(self):
         """The tangents of every output against the slopes, along random directions."""
         rays = self._random_rays(_FORWARD_DIRECTIONS)
-        steps = np.full(len(rays), self.rows.first_step())
-        cells = self._judge(Tangents(self._tangents(rays)), rays, steps, True)
-        worst = self._tangent_at_fault(cells, rays) if cells.failed.any() else None
-        return self._part("forward", cells, worst, self._output)
+        cells = self._judge(Tangents(self._tangents(rays)), rays, self._steps(rays), True)
+        checked = f"{(~cells.kinked).sum():,} of {cells.kinked.size:,} tangents"
+        worst = self._tangent_at_fault(cells, rays)
+        return self._part("forward", cells, worst, checked, self._output)
 
     def _walks_every_element(self):
         if self.settings.every_element is not None:
@@ -103,9 +140,11 @@ class Walk:
 
     def _at_fault(self, reported, cells, rays):
         """The element whose gradient is furthest off: known, or found by halving the ray."""
+        if not cells.failed.any():
+            return None
 
         def errors(rays):
-            slopes = self._measure(rays, np.full(len(rays), self.rows.first_step()))
+            slopes = self._measure(rays, self._steps(rays))
             return np.abs(reported.of(slopes, None) - reported.total(slopes.central))
 
         axis = self._halve(rays[cells.furthest], errors)
@@ -134,10 +173,13 @@ class Walk:
         return Cells(reported, slopes, np.zeros(1, int), self).difference(0, name)
 
     def _tangent_at_fault(self, cells, rays):
+        """The output whose tangent is furthest off, and the element along which it is."""
+        if not cells.failed.any():
+            return None
         ray, output = divmod(cells.furthest, cells.columns)
 
         def errors(rays):
-            slopes = self._measure(rays, np.full(len(rays), self.rows.first_step()))
+            slopes = self._measure(rays, self._steps(rays))
             return np.abs(self._tangents(rays) - slopes.central)[:, output]
 
         axis = self._halve(rays[ray], errors)
@@ -167,32 +209,19 @@ class Walk:
     def _output(self, cell):
         return lv.coordinate_name(self.level.outs, cell % self.rows.value.size)
 
-    def _part(self, mode, cells, worst, name):
+    def _part(self, mode, cells, worst, checked, name):
         return Part(
             order=self.order,
             mode=mode,
             verdict=cells.verdict,
-            checked=self._checked(mode, cells, name),
+            checked=f"{checked}, to within {self.rtol:.0e}",
             worst=worst,
             kinks=tuple(dict.fromkeys(name(i) for i in np.flatnonzero(cells.kinked)))
             if name
             else (),
-            reason=self._near_kinks(cells, name),
             gradient=cells.reported.reshape(-1),
             slope=cells.slope.reshape(-1),
         )
-
-    def _checked(self, mode, cells, name):
-        within = f"to within {self.rtol:.0e}"
-        judged = int((~cells.kinked).sum())
-        if mode == "forward":
-            return f"{judged} of {cells.kinked.size} tangents, {within}"
-        if name:
-            return f"{judged} of {self.size} input elements, {within}"
-        return f"{judged} random directions over {self.size:,} input elements, {within}"
-
-    def _near_kinks(self, cells, name):
-        return "" if name or not cells.near_kink.any() else "some elements lie at a kink"
 
 
 class Projected:
@@ -227,6 +256,12 @@ class Projected:
         with np.errstate(invalid="ignore"):
             return np.sqrt(self.fold((matrix * self.weights) ** 2))
 
+    def weight(self, matrix):
+        """How much the projection stretches each ray's slopes."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            stretch = self.size(matrix) / np.sqrt(self.fold(matrix**2))
+        return np.where(np.isfinite(stretch) & (stretch > 0), stretch, 1.0)
+
 
 class Tangents(Projected):
     """Forward mode: a tangent per ray and output, nothing projected."""
@@ -249,6 +284,10 @@ class Tangents(Projected):
         """Outputs stay apart."""
         return matrix
 
+    def weight(self, matrix):
+        """Nothing is projected."""
+        return np.ones_like(matrix)
+
 
 class Cells:
     """One judgement per ray (reverse) or per ray and output (forward), as arrays."""
@@ -257,10 +296,11 @@ class Cells:
         self.reported = reported.of(slopes, which)
         self.slope = reported.total(slopes.central)
         self.allowed = _allowed(reported, slopes, which, walk)
+        self.weight = reported.weight(slopes.central)
         self.undefined = ~np.isfinite(self.slope).reshape(len(which), -1).all(axis=1)
         self.agrees = _close(self.reported, self.slope, self.allowed)
         self.kinked = np.zeros(self.agrees.shape, bool)
-        self.near_kink = np.zeros(self.agrees.shape, bool)
+        self.at_kink = np.zeros(slopes.central.shape[1], bool)
         self.outside = np.zeros(self.agrees.shape, bool)
 
     def want_a_closer_look(self, reported, slopes):
@@ -283,7 +323,7 @@ class Cells:
         low, high = _between(reported, narrow, at, grown)
         inside = (said >= low - allowed) & (said <= high + allowed)
         any_kink = reported.fold(at.astype(int)) > 0
-        self.near_kink[which] = any_kink
+        self.at_kink |= at.any(axis=0)
         if sets_aside:
             self.kinked[which] = any_kink & inside
         else:
@@ -312,8 +352,8 @@ class Cells:
     @property
     def furthest(self):
         """The flat index of the failing cell that is furthest off."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            off = np.abs(self.reported - self.slope) / self.allowed
+        with np.errstate(invalid="ignore"):
+            off = np.abs(self.reported - self.slope) / self.weight
         off = np.where(self.failed, np.nan_to_num(off, nan=np.inf), -1.0)
         return int(np.argmax(off))
 
