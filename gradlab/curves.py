@@ -38,7 +38,7 @@ class Curve:
         slope: the truth: upstream · df/dx by finite differences; NaN at kinks and jumps, where
             there is none.
         believed: the function whose slope is the gradient: its integral, upstream · forward at
-            the point nearest zero; begins anew behind a gap.
+            the point nearest 0; begins anew behind a gap.
         upstream: the gradient arriving from the loss.
         device: the device that evaluated it.
         notes: what the reader should know, such as why there is no gradient.
@@ -347,7 +347,10 @@ def slopes(values, step, distance, eps):
 
 
 def integral(x, anchor, inner):
-    """The integral of a gradient, equal to `anchor` at the point of each unbroken run nearest 0.
+    """The integral of a gradient, equal to `anchor` at one point of each unbroken run.
+
+    That point is the one nearest 0, where most functions are simple, or the middle of a run that
+    ends there in a gap.
 
     Args:
         x: shape (n,), rising.
@@ -366,9 +369,16 @@ def integral(x, anchor, inner):
     result = np.full_like(total, np.nan)
     for run in np.split(np.arange(len(x)), np.flatnonzero(~joined) + 1):
         if len(run) > 1:
-            start = run[np.argmin(np.abs(x[run]))]
+            start = _start(x, run)
             result[run] = total[run] - total[start] + anchor[start]
     return result
+
+
+def _start(x, run):
+    """The point of a run nearest 0; its middle, if that is beside a gap, where poles like to be."""
+    nearest = run[np.argmin(np.abs(x[run]))]
+    beside_gap = nearest in (run[0], run[-1]) and 0 < nearest < len(x) - 1
+    return run[len(run) // 2] if beside_gap else nearest
 
 
 def parted(gradient, slope):

@@ -52,7 +52,7 @@ def choice_control(label, options, value, help=""):
         options=options,
         value=value,
         description=label,
-        description_tooltip=help or None,
+        tooltip=help or None,
         style={"description_width": "initial"},
     )
 

@@ -1,0 +1,240 @@
+"""Curves against functions whose derivative and integral are known on paper."""
+
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import gradlab as gl
+from gradlab.curves import Evaluator, integral, parted, slopes
+
+SMOOTH = {
+    "sin": (tf.sin, np.sin, np.cos),
+    "square": (tf.square, np.square, lambda x: 2 * x),
+    "exp": (tf.exp, np.exp, np.exp),
+    "tanh": (tf.tanh, np.tanh, lambda x: 1 / np.cosh(x) ** 2),
+    "constant times": (lambda x: 7.0 * x, lambda x: 7 * x, lambda x: np.full_like(x, 7.0)),
+}
+
+
+@tf.custom_gradient
+def clip_to_one(x):
+    return tf.identity(x), lambda g: tf.clip_by_value(g, tf.cast(-1, g.dtype), tf.cast(1, g.dtype))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_functions_agree_with_calculus(name):
+    f, forward, slope = SMOOTH[name]
+    curve = gl.curve(f, x=(-2, 3), points=101)
+    np.testing.assert_allclose(curve.x, np.linspace(-2, 3, 101), atol=1e-6)
+    np.testing.assert_allclose(curve.forward, forward(curve.x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(curve.gradient, slope(curve.x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(curve.slope, slope(curve.x), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(curve.believed, forward(curve.x), rtol=1e-5, atol=1e-5)
+    assert not curve.parted.any()
+    assert curve.notes == ()
+
+
+def test_upstream_scales_gradient_slope_and_believed():
+    curve = gl.curve(tf.sin, upstream=-3.0)
+    np.testing.assert_allclose(curve.forward, np.sin(curve.x), atol=1e-6)
+    np.testing.assert_allclose(curve.gradient, -3 * np.cos(curve.x), atol=1e-5)
+    np.testing.assert_allclose(curve.slope, -3 * np.cos(curve.x), atol=1e-7)
+    np.testing.assert_allclose(curve.believed, -3 * np.sin(curve.x), atol=1e-5)
+
+
+def test_clipping_the_gradient_of_a_square_believes_in_the_huber_loss():
+    curve = gl.curve(lambda x: clip_to_one(x) ** 2 / 2)
+    size = np.abs(curve.x)
+    huber = np.where(size <= 1, size**2 / 2, size - 0.5)
+    np.testing.assert_allclose(curve.believed, huber, atol=1e-4)
+    np.testing.assert_allclose(curve.slope, curve.x, atol=1e-7)
+    np.testing.assert_allclose(curve.gradient, np.clip(curve.x, -1, 1), atol=1e-6)
+    np.testing.assert_array_equal(curve.parted, size > 1.002)
+
+
+def test_a_kink_and_a_jump_have_no_slope():
+    kink, jump, root = (gl.curve(f, x=(-1, 1), points=5) for f in (tf.abs, tf.sign, _cube_root))
+    np.testing.assert_allclose(kink.slope, [-1, -1, np.nan, 1, 1], atol=1e-9)
+    np.testing.assert_allclose(jump.slope, [0, 0, np.nan, 0, 0])
+    assert np.isnan(root.slope[2])
+    assert np.nanmax(np.abs(root.slope)) < 1
+
+
+def _cube_root(x):
+    return tf.sign(x) * tf.abs(x) ** (1 / 3)
+
+
+@pytest.mark.parametrize("f", [tf.square, lambda x: x**3, tf.cos, lambda x: x**4 + 1e6])
+def test_a_flat_point_is_no_kink(f):
+    curve = gl.curve(f, x=(-1, 1), points=3)
+    np.testing.assert_allclose(curve.slope[1], 0, atol=1e-6)
+
+
+def test_where_a_function_is_undefined_the_curve_has_a_gap(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        curve = gl.curve(tf.math.log, x=(-1, 1), points=5)
+    assert capfd.readouterr().err == ""
+    np.testing.assert_array_equal(np.isfinite(curve.forward), [0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(np.isnan(curve.gradient), [1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(np.isnan(curve.slope), [1, 1, 1, 0, 0])
+    np.testing.assert_array_equal(np.isnan(curve.believed), [1, 1, 1, 0, 0])
+    assert not curve.parted.any()
+
+
+def test_believed_begins_anew_behind_a_pole():
+    curve = gl.curve(lambda x: 1 / x, x=(-2, 2), points=401)
+    there = np.abs(curve.x) > 0.02
+    np.testing.assert_allclose(curve.believed[there], 1 / curve.x[there], rtol=1e-3)
+
+
+def test_no_gradient_is_a_gap_with_its_reason():
+    curve = gl.curve(lambda x: tf.numpy_function(np.sin, [x], x.dtype), points=11)
+    np.testing.assert_allclose(curve.forward, np.sin(curve.x), atol=1e-6)
+    assert np.isnan(curve.gradient).all()
+    assert np.isnan(curve.believed).all()
+    assert "None" in curve.notes[0]
+    np.testing.assert_allclose(curve.slope, np.cos(curve.x), atol=1e-7)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.cos(x), lambda x: tf.constant(np.cos(x.numpy()))])
+def test_what_cannot_be_traced_runs_in_eager_mode(f):
+    curve = gl.curve(f, points=11)
+    np.testing.assert_allclose(curve.forward, np.cos(curve.x), atol=1e-6)
+
+
+def test_a_branch_on_a_parameter_runs():
+    def branching(x, alpha):
+        return x * alpha if alpha > 1 else -x
+
+    np.testing.assert_allclose(gl.curve(branching, points=3, alpha=2.0).gradient, [2, 2, 2])
+    np.testing.assert_allclose(gl.curve(branching, points=3, alpha=0.5).gradient, [-1, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("f", "alone"),
+    [
+        (lambda x: x / tf.norm(x), np.sign),
+        (lambda x: x - tf.reduce_mean(x), np.zeros_like),
+        (lambda x: x / tf.reduce_max(tf.abs(x)), np.sign),
+        (lambda x: gl.clip_gradient_by_norm(x, 1.0) ** 2, np.square),
+    ],
+)
+def test_a_function_that_mixes_points_is_evaluated_one_by_one(f, alone):
+    curve = gl.curve(f, x=(-2, 3), points=10)
+    np.testing.assert_allclose(curve.forward, alone(curve.x), atol=1e-6)
+    assert "one point at a time" in " ".join(curve.notes)
+
+
+def test_a_norm_clip_of_single_points_clips_each():
+    curve = gl.curve(lambda x: gl.clip_gradient_by_norm(x, 1.0) ** 2, x=(-2, 3), points=10)
+    np.testing.assert_allclose(curve.gradient, np.clip(2 * curve.x, -1, 1), atol=1e-6)
+    np.testing.assert_allclose(curve.slope, 2 * curve.x, atol=1e-6)
+
+
+def test_a_function_for_float32_alone_has_a_slope_too():
+    curve = gl.curve(lambda x: x**3 + tf.constant(1.0) * x, x=(-1, 1), points=21)
+    np.testing.assert_allclose(curve.slope, 3 * curve.x**2 + 1, atol=1e-3)
+    assert not curve.parted.any()
+
+
+def test_parameters_move_without_retracing():
+    traces = []
+
+    def f(x, alpha, hard):
+        traces.append(x)
+        return tf.where(hard, x, alpha * x)
+
+    evaluate = Evaluator(f, points=5)
+    evaluate(alpha=1.0, hard=False)
+    before = len(traces)
+    for alpha in (2, 3.5, np.float32(4), tf.constant(5.0)):
+        np.testing.assert_allclose(evaluate(alpha=alpha, hard=False).gradient, [float(alpha)] * 5)
+    np.testing.assert_allclose(evaluate(alpha=2.0, hard=True).gradient, [1] * 5)
+    evaluate.at(0.5, upstream=2.0, alpha=1.0, hard=True)
+    assert len(traces) == before
+    assert evaluate.traces == 1
+
+
+def test_a_choice_is_traced_once_for_each_value():
+    evaluate = Evaluator(lambda x, f: f(x), points=3)
+    for _ in range(3):
+        np.testing.assert_allclose(evaluate(f=tf.square).gradient, [-6, 0, 6])
+        np.testing.assert_allclose(evaluate(f=tf.negative).gradient, [-1, -1, -1])
+    assert evaluate.traces == 2
+
+
+def test_curve_sees_what_the_function_reads_now():
+    factor = [1.0]
+    f = lambda x: factor[0] * x  # noqa: E731
+    assert gl.curve(f, points=2).gradient[0] == 1
+    factor[0] = 2.0
+    assert gl.curve(f, points=2).gradient[0] == 2
+
+
+def test_a_point_is_evaluated_where_it_is_and_not_on_the_grid():
+    _, point = Evaluator(tf.square, points=4).at(0.7)
+    np.testing.assert_allclose((point.x, point.forward), (0.7, 0.49), rtol=1e-6)
+    np.testing.assert_allclose((point.gradient, point.slope), (1.4, 1.4), rtol=1e-6)
+
+
+def test_the_device_is_named():
+    assert gl.curve(tf.sin, points=2, device="cpu").device.name == "/CPU:0"
+
+
+BAD = {
+    "f": (lambda: gl.curve(3), TypeError),
+    "x": (lambda: gl.curve(tf.sin, x=3), TypeError),
+    "x: got (1, 2, 3)": (lambda: gl.curve(tf.sin, x=(1, 2, 3)), TypeError),
+    "x: got (3, -3)": (lambda: gl.curve(tf.sin, x=(3, -3)), ValueError),
+    "x: got (0, inf)": (lambda: gl.curve(tf.sin, x=(0, np.inf)), ValueError),
+    "points: got 1": (lambda: gl.curve(tf.sin, points=1), ValueError),
+    "points: got 2.5": (lambda: gl.curve(tf.sin, points=2.5), TypeError),
+    "upstream: got 'a'": (lambda: gl.curve(tf.sin, upstream="a"), TypeError),
+    "device: there is no 'gpu:7' here": (lambda: gl.curve(tf.sin, device="gpu:7"), ValueError),
+    "device: got 'tpu'": (lambda: gl.curve(tf.sin, device="tpu"), ValueError),
+    "beta: sin has no such parameter": (lambda: gl.curve(tf.sin, beta=1.0), TypeError),
+    "alpha: <lambda> needs it": (lambda: gl.curve(lambda x, alpha: x), TypeError),
+    "f: returned int32": (lambda: gl.curve(lambda x: tf.cast(x, tf.int32)), ValueError),
+    "f: returned shape ()": (lambda: gl.curve(tf.reduce_sum), ValueError),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_names_the_argument(message):
+    call, error = BAD[message]
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_what_the_function_raises_comes_through():
+    def broken(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        gl.curve(broken)
+
+
+def test_slopes_tell_noise_from_kinks():
+    at = np.linspace(-1, 1, 21)[:, None] + np.array([-1, -0.5, 0, 0.5, 1]) * 2.0**-20
+    noisy = 1e3 + np.sin(at) + 1e-13 * np.random.default_rng(0).normal(size=at.shape)
+    found = slopes(noisy, 2.0**-20, np.abs(at[:, 2]), np.finfo(float).eps)
+    np.testing.assert_allclose(found, np.cos(at[:, 2]), atol=1e-5)
+
+
+def test_an_integral_of_a_jump_stays_within_an_interval():
+    x = np.linspace(-1, 1, 41)
+    inner = x[:-1, None] + np.diff(x)[:, None] * (1 + np.array([-0.7745967, 0, 0.7745967])) / 2
+    step = np.where(inner.ravel() > 0.013, 1.0, 0.0)
+    expected = np.maximum(x - 0.013, 0)
+    np.testing.assert_allclose(integral(x, np.zeros(41), step), expected, atol=0.05)
+
+
+def test_parting_ignores_rounding_on_any_scale():
+    for scale in (1e-12, 1.0, 1e12):
+        slope = scale * np.array([1.0, 2.0, 0.0])
+        assert not parted(slope * (1 + 1e-6), slope).any()
+        assert parted(slope + 0.1 * scale, slope).all()
