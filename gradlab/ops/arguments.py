@@ -16,6 +16,8 @@ def unconverted(op):
 
 def converted(function):
     """Return the caller's ``function`` as ``tf.function`` would trace it: ``if``, ``for`` work."""
+    if tf.executing_eagerly():
+        return function
     # In a partial, since tf_convert changes TensorFlow's own functions (tf.identity) in place.
     return tf_convert(functools.partial(function), control_status_ctx())
 
@@ -24,12 +26,16 @@ def gradient_tensor(op, argument, value):
     """Return ``value`` as a tensor that gradients can flow through, or say why it can't be one."""
     if not isinstance(value, tf.Tensor):
         value = _read(op, argument, value)
-    if not (value.dtype.is_floating or value.dtype.is_complex):
+    # First the set: asking a dtype what it is takes longer than an op's own work.
+    if value.dtype not in _USUAL and not (value.dtype.is_floating or value.dtype.is_complex):
         raise TypeError(
             f"{op}: {argument} must have a floating or complex dtype, got {value.dtype.name}: no "
             f"gradient flows through it. Convert it first: tf.cast({argument}, tf.float32)."
         )
     return value
+
+
+_USUAL = frozenset((tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.complex64, tf.complex128))
 
 
 def _read(op, argument, value):

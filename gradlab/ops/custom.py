@@ -63,7 +63,7 @@ def custom_gradient(f=None):
     def wrapped(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
         for argument, value in bound.arguments.items():
-            bound.arguments[argument] = tf.nest.map_structure(_read_if_variable, value)
+            bound.arguments[argument] = _read_variables(value)
         return _with_rule(f, bound)
 
     # tf.function unwraps the functions among its arguments, which would take the gradient off.
@@ -72,10 +72,14 @@ def custom_gradient(f=None):
     return unconverted(wrapped)
 
 
-def _read_if_variable(leaf):
-    if isinstance(leaf, tf.Variable) or hasattr(leaf, "__tf_tensor__"):
-        return tf.convert_to_tensor(leaf)
-    return leaf
+def _read_variables(value):
+    # Most arguments are plain tensors, for which map_structure would be the slowest part.
+    return value if isinstance(value, tf.Tensor) else tf.nest.map_structure(_read, value)
+
+
+def _read(leaf):
+    is_variable = isinstance(leaf, tf.Variable) or hasattr(leaf, "__tf_tensor__")
+    return tf.convert_to_tensor(leaf) if is_variable else leaf
 
 
 def _with_rule(f, bound):
@@ -84,7 +88,8 @@ def _with_rule(f, bound):
         y, rule = _as_pair(name, converted(f)(*bound.args, **bound.kwargs))
     rule = _CallersRule(name, rule, _named_leaves(name, bound), watcher.watched_variables())
     values = [_as_value(name, value) for value in tf.nest.flatten(y)]
-    return tf.nest.pack_sequence_as(y, substitute(name, values, rule.inputs(), rule))
+    ys = substitute(name, values, rule.inputs(), rule)
+    return ys[0] if isinstance(y, tf.Tensor) else tf.nest.pack_sequence_as(y, ys)
 
 
 def _as_pair(name, returned):

@@ -105,10 +105,12 @@ def stop_gradient_trick(x, forward, backward):
     """
     op = "stop_gradient_trick"
     x = gradient_tensor(op, "x", x)
-    f = output_tensor(op, "forward", converted(forward)(x))
+    f = _untracked(op, x, forward)
     b = output_tensor(op, "backward", converted(backward)(x))
     same_form(op, "forward", f, "backward", b)
-    return b + tf.stop_gradient(f - b)
+    with record.stop_recording():
+        difference = tf.stop_gradient(f - b)
+    return b + difference
 
 
 @unconverted
