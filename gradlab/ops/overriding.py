@@ -606,11 +606,13 @@ _OpCopy = namedtuple("_OpCopy", ["type", "name", "inputs", "outputs", "get_attr"
 def _vectorized(rule, pfor_input):
     """The converter of ``vectorized_map``: TensorFlow's for the value, the rule per element."""
     op = pfor_input.op
-    pfor_input.stack_inputs()
     with _scopes_are(()):
-        values = pfor._pfor_converter_registry[op.type](pfor_input)
-    values = [v.t for v in ([values] if isinstance(values, pfor.WrappedTensor) else values)]
+        converted = pfor._pfor_converter_registry[op.type](pfor_input)
+    converted = [converted] if isinstance(converted, pfor.WrappedTensor) else converted
+    pfor_input.stack_inputs()  # only now: some converters want an input that isn't
     inputs = [x.t for x in pfor_input.inputs]
+    n = pfor_input.pfor.loop_len_vector
+    values = [y.t if y.is_stacked else pfor._stack(y.t, n).t for y in converted]
 
     def per_element(upstreams, params):
         def one(element):
