@@ -111,7 +111,7 @@ def test_third_order():
 
 # Faults.
 
-numpy_rule = gl.numpy_op(np.sin, lambda g, x: g * np.cos(x))
+numpy_rule = gl.numpy_op(np.sin, lambda x, g: g * np.cos(x))
 
 
 def rule(forward, gradient):
@@ -634,3 +634,9 @@ def test_reasons_are_one_line_and_the_same_on_every_run():
     message = "\n{{node f/_12}} at 0x7fa0 in /tmp/abc/def/x.py __inference_step_123 [Op:Sin] name: "
     assert said("ValueError", message) == "ValueError: at 0x… in …/x.py step"
     assert len(said("ValueError", "long " * 99)) < 260
+    traced = (
+        'in user code:\n\n    File "/a/b.py", line 6, in f  *\n        g\n\n    TypeError: no x\n'
+    )
+    assert said("TypeError", traced) == "TypeError: no x"
+    from_numpy = "TypeError: no y\nTraceback (most recent call last):\n\n  File"
+    assert said("UnknownError", from_numpy) == "UnknownError: TypeError: no y"

@@ -95,7 +95,7 @@ def check_gradient(
       >>> gl.check_gradient(tf.sin, tf.constant([0.0, 1.0]), order=1, modes=("reverse",))
       check_gradient(sin): pass
         order 1, reverse: pass
-          2 of 2 input elements
+          2 of 2 input elements, to within 5e-04
 
     Source: the checkers shipped with autograd, JAX (``check_grads``) and PyTorch (``gradcheck``).
     """

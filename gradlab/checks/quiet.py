@@ -46,9 +46,18 @@ def one_line(error):
 
 def said(kind, message):
     """An error's type and message in one line, without what differs between runs."""
-    message = " ".join(message.split())
+    message = " ".join(_told(message).split())
     for pattern, instead in _VARYING:
         message = re.sub(pattern, instead, message)
     message = message.strip()
     short = message if len(message) <= _LONGEST else message[: _LONGEST - 1].rstrip() + "…"
     return f"{kind}: {short}" if short else kind
+
+
+def _told(message):
+    """A message without the traceback that autograph, or NumPy code in a graph, adds to it."""
+    message = message.split("Traceback (most recent call last)")[0].strip() or message
+    if not message.startswith("in user code:"):
+        return message
+    told = re.split(r"\n\s+\w+(?:Error|Exception): ", message)
+    return told[-1] if len(told) > 1 else message
