@@ -144,7 +144,7 @@ class _Layout:
         # Exporting a SavedModel asks for the gradient without saying of which op.
         op = self.op() if op is None else op
         upstreams = self._filled(op, upstreams)
-        if self.forward and _is_transposing():
+        if self.forward and is_transposing():
             gradients = self.forward(upstreams)
         else:
             gradients = self.rule(upstreams, self.params(op.inputs[self.n_tensors :]))
@@ -217,7 +217,7 @@ class _Batched:
         ]
 
 
-def _is_transposing():
+def is_transposing():
     """Tell whether TensorFlow is asking for a gradient only to transpose it for forward mode.
 
     It has no way to say so, but for the frames that ask.

@@ -1,0 +1,307 @@
+"""Rectifiers whose gradient is made for looking into a network, not for training it.
+
+They come as ops, and as rules for ``override_gradient``: for a model that is there already.
+"""
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from gradlab.ops.arguments import (
+    boolean,
+    check_broadcast,
+    gradient_tensor,
+    parameter,
+    refuse_complex_tensor,
+    unconverted,
+)
+from gradlab.ops.substituting import is_transposing, no_forward_mode, substitute
+from gradlab.ops.surrogates.stepping import product_or_zero
+
+
+@unconverted
+def guided_relu(x, negative_slope=0.0, max_value=None):
+    """Rectify x; back, let pass only what is positive: guided backpropagation.
+
+    ::
+
+        forward:  y = max(x, 0)
+        gradient: g where x > 0 and g > 0, else 0          (g: upstream)
+
+    With a negative slope or a highest value, it is the gradient of that rectifier for max(g, 0).
+    Its gradient isn't linear in upstream, and so it has no forward mode.
+
+    Args:
+        x: float tensor.
+        negative_slope: number, or tensor that broadcasts to x; y = negative_slope · x below 0.
+        max_value: None, number, or tensor that broadcasts to x, above 0; where y stops rising.
+
+    Returns:
+        A tensor of the shape and dtype of x.
+
+    Raises:
+        TypeError: x isn't one dense real tensor, or a parameter isn't a number.
+        ValueError: a parameter doesn't broadcast to x.
+        NotImplementedError: in forward mode.
+
+    Source: Springenberg, Dosovitskiy, Brox and Riedmiller, Striving for Simplicity: The All
+    Convolutional Net, 2015.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> x = tf.constant([-1.0, 1.0, 2.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(gl.guided_relu(x) * [5.0, -5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [0.0, 0.0, 5.0]
+    """
+    return _rectified("guided_relu", x, negative_slope, max_value, _guided)
+
+
+@unconverted
+def deconv_relu(x, negative_slope=0.0, max_value=None):
+    """Rectify x; back, rectify the gradient instead: the rule of a deconvnet.
+
+    ::
+
+        forward:  y = max(x, 0)
+        gradient: max(g, 0)          (g: upstream)
+
+    The gradient is the same for any x. It isn't linear in upstream, and so there is no forward
+    mode.
+
+    Args:
+        x: float tensor.
+        negative_slope: number, or tensor that broadcasts to x; y = negative_slope · x below 0.
+        max_value: None, number, or tensor that broadcasts to x, above 0; where y stops rising.
+
+    Returns:
+        A tensor of the shape and dtype of x.
+
+    Raises:
+        TypeError: x isn't one dense real tensor, or a parameter isn't a number.
+        ValueError: a parameter doesn't broadcast to x.
+        NotImplementedError: in forward mode.
+
+    Source: Zeiler and Fergus, Visualizing and Understanding Convolutional Networks, 2014.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> x = tf.constant([-1.0, 1.0, 2.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(gl.deconv_relu(x) * [5.0, -5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [5.0, 0.0, 5.0]
+    """
+    return _rectified("deconv_relu", x, negative_slope, max_value, _deconv)
+
+
+@unconverted
+def redirected_relu(x, active=True, negative_slope=0.0, max_value=None):
+    """Rectify x; back, where an example gets no gradient at all, let it climb out of the zeros.
+
+    ::
+
+        forward:  y = max(x, 0)
+        gradient: g where x > 0, else 0          (g: upstream)
+                  for an example of which nothing passes so, while active:
+                  0 where x ≤ 0 and g > 0, else g
+
+    A step against the gradient then raises what lies below 0, and lowers what lies above
+    max_value, but pushes nothing further out. An example is a row along the first axis; of a
+    vector each element is one. Feature visualisation wants it for the first steps only, lucid for
+    17 of them: ``active=step < 17``, with a step that is a variable. The gradient isn't linear in
+    upstream, and so there is no forward mode.
+
+    Args:
+        x: float tensor.
+        active: bool, or bool tensor that broadcasts to x; whether to redirect.
+        negative_slope: number, or tensor that broadcasts to x; y = negative_slope · x below 0.
+        max_value: None, number, or tensor that broadcasts to x, above 0; where y stops rising.
+
+    Returns:
+        A tensor of the shape and dtype of x.
+
+    Raises:
+        TypeError: x isn't one dense real tensor, a parameter isn't a number, or active isn't
+            boolean.
+        ValueError: a parameter doesn't broadcast to x.
+        NotImplementedError: in forward mode.
+
+    Source: Olah, Mordvintsev and Schubert, Feature Visualization, 2017, and its library lucid.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> x = tf.constant([[-1.0, -2.0], [-1.0, 2.0]])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(gl.redirected_relu(x) * [-5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [[-5.0, 0.0], [0.0, 5.0]]
+    """
+    return _rectified("redirected_relu", x, negative_slope, max_value, _redirected, active)
+
+
+def guided_rule(op, upstream):
+    """Rule for ``override_gradient``: as ``guided_relu``, for Relu, Relu6 and LeakyRelu.
+
+    Forward: that of the op. Gradient: that of the op for max(g, 0).
+
+    Args:
+        op: the op, of one of these types.
+        upstream: tensor.
+
+    Returns:
+        The gradient, a tensor.
+
+    Raises:
+        TypeError: op is of another type.
+        NotImplementedError: in forward mode.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> f = gl.override_gradient({"Relu6": gl.guided_rule})(tf.nn.relu6)
+    >>> x = tf.constant([-1.0, 1.0, 2.0, 7.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(f(x) * [5.0, -5.0, 5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [0.0, 0.0, 5.0, 0.0]
+    """
+    return _guided(upstream, *_form("guided_rule", op))
+
+
+def deconv_rule(op, upstream):
+    """Rule for ``override_gradient``: as ``deconv_relu``, for Relu, Relu6 and LeakyRelu.
+
+    Forward: that of the op. Gradient: max(g, 0).
+
+    Args:
+        op: the op, of one of these types.
+        upstream: tensor.
+
+    Returns:
+        The gradient, a tensor.
+
+    Raises:
+        TypeError: op is of another type.
+        NotImplementedError: in forward mode.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> f = gl.override_gradient({"Relu": gl.deconv_rule})(tf.nn.relu)
+    >>> x = tf.constant([-1.0, 1.0, 2.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(f(x) * [5.0, -5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [5.0, 0.0, 5.0]
+    """
+    return _deconv(upstream, *_form("deconv_rule", op))
+
+
+def redirected_rule(op, upstream, active=True):
+    """Rule for ``override_gradient``: as ``redirected_relu``, for Relu, Relu6 and LeakyRelu.
+
+    Forward: that of the op. Gradient: that of ``redirected_relu``. To switch it off after some
+    steps, hand it the step:
+    ``{"Relu": lambda op, g: gl.redirected_rule(op, g, active=step < 17)}``.
+
+    Args:
+        op: the op, of one of these types.
+        upstream: tensor.
+        active: bool, or bool tensor that broadcasts to x; whether to redirect.
+
+    Returns:
+        The gradient, a tensor.
+
+    Raises:
+        TypeError: op is of another type, or active isn't boolean.
+        NotImplementedError: in forward mode.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> f = gl.override_gradient({"Relu": gl.redirected_rule})(tf.nn.relu)
+    >>> x = tf.constant([[-1.0, -2.0], [-1.0, 2.0]])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     loss = tf.reduce_sum(f(x) * [-5.0, 5.0])
+    >>> tape.gradient(loss, x).numpy().tolist()
+    [[-5.0, 0.0], [0.0, 5.0]]
+    """
+    form = _form("redirected_rule", op)
+    return _redirected(upstream, *form, boolean("redirected_rule", "active", active))
+
+
+def _rectified(op, x, negative_slope, max_value, rule, *active):
+    x = gradient_tensor(op, "x", x)
+    refuse_complex_tensor(op, "x", x, "Rectify its real and imaginary parts apart.")
+    params = [
+        _fitting(op, "negative_slope", negative_slope, x),
+        None if max_value is None else _fitting(op, "max_value", max_value, x),
+        *[_switch(op, a, x) for a in active],
+    ]
+    with record.stop_recording():
+        value = _forward(x, *params[:2])
+
+    def on_lists(upstreams, params):
+        return [rule(upstreams[0], *params)]
+
+    return substitute(op, [value], [x], on_lists, [x, *params], no_forward_mode(op))[0]
+
+
+def _fitting(op, argument, value, x):
+    value = parameter(op, argument, value, x.dtype)
+    check_broadcast(op, argument, value, x)
+    return value
+
+
+def _switch(op, active, x):
+    active = boolean(op, "active", active)
+    check_broadcast(op, "active", active, x)
+    return active
+
+
+def _forward(x, slope, top):
+    y = tf.where(x < 0, product_or_zero(x, slope), x)
+    return y if top is None else tf.minimum(y, tf.cast(top, x.dtype))
+
+
+def _own(upstream, x, slope, top):
+    """The gradient that the rectifier has itself."""
+    passed = tf.where(x > 0, upstream, product_or_zero(upstream, slope))
+    return passed if top is None else tf.where(x < top, passed, tf.zeros_like(passed))
+
+
+def _guided(upstream, x, slope, top):
+    return _own(tf.nn.relu(upstream), x, slope, top)
+
+
+def _deconv(upstream, x, slope, top):
+    return tf.nn.relu(upstream)
+
+
+def _redirected(upstream, x, slope, top, active):
+    own = _own(upstream, x, slope, top)
+    pushed_out = (x <= 0) & (upstream > 0)
+    if top is not None:
+        pushed_out |= (x >= top) & (upstream < 0)
+    redirected = tf.where(pushed_out, tf.zeros_like(upstream), upstream)
+    return tf.where(active & ~_anything_in_row(own), redirected, own)
+
+
+def _anything_in_row(gradient):
+    rank = gradient.shape.rank
+    axes = tf.range(1, tf.rank(gradient)) if rank is None else list(range(1, rank))
+    return tf.reduce_any(tf.not_equal(gradient, 0), axes, keepdims=True)
+
+
+_FORMS = {
+    "Relu": lambda op: (0.0, None),
+    "Relu6": lambda op: (0.0, 6.0),
+    "LeakyRelu": lambda op: (op.get_attr("alpha"), None),
+}
+
+
+def _form(rule, op):
+    """The input, negative slope and highest value of a rectifier."""
+    if is_transposing():
+        no_forward_mode(rule)(None)
+    if op.type not in _FORMS:
+        raise TypeError(f"{rule}: op must be one of {', '.join(_FORMS)}, got {op.type}.")
+    return op.inputs[0], *_FORMS[op.type](op)

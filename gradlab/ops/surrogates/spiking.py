@@ -1,0 +1,141 @@
+"""A spike, and what a surrogate is."""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from gradlab.ops.arguments import is_number, kind, unconverted
+from gradlab.ops.surrogates.stepping import (
+    check_finite,
+    check_positive,
+    finite,
+    positive,
+    real_tensor,
+    step,
+    widened,
+    with_derivative,
+)
+
+
+@unconverted
+def spike(x, surrogate):
+    """Return 1 where x has reached 0, else 0, with the derivative of a surrogate.
+
+    ::
+
+        forward:  y = 1 where x ≥ 0, else 0
+        gradient: g · surrogate.derivative(x)          (g: upstream)
+        believed: surrogate.primitive(x)
+
+    x is a membrane potential less its threshold, so that a neuron fires when it reaches the
+    threshold. NaN stays NaN. No gradient goes to the parameters of the surrogate. To damp it,
+    put ``scale_gradient`` before or after.
+
+    Args:
+        x: float tensor.
+        surrogate: a ``Sigmoid``, ``FastSigmoid``, ``ATan``, ``Triangular``, ``PiecewiseExp``,
+            ``Erf``, ``SoftSign``, ``Boxcar``, ``LeakyReLU``, or another ``Surrogate``.
+
+    Returns:
+        A tensor of the shape and dtype of x.
+
+    Raises:
+        TypeError: x isn't one dense real tensor, surrogate isn't a ``Surrogate``, or a parameter
+            of it isn't a number.
+        ValueError: a parameter of the surrogate doesn't broadcast to x.
+
+    Source: Neftci, Mostafa and Zenke, Surrogate Gradient Learning in Spiking Neural Networks,
+    2019.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> x = tf.constant([-0.5, 0.0, 0.25])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = gl.spike(x, gl.Triangular(alpha=1.0))
+    >>> y.numpy().tolist(), tape.gradient(y, x).numpy().tolist()
+    ([0.0, 1.0, 1.0], [0.5, 1.0, 0.75])
+    """
+    x = real_tensor("spike", x)
+    parameters = _checked(surrogate).fitted("spike", x)
+    with record.stop_recording():
+        value = step(x, 0, 1)
+
+    def derivative(x, *values):
+        own = dataclasses.replace(surrogate, **dict(zip(parameters, values, strict=True)))
+        return own.derivative(x)
+
+    return with_derivative("spike", value, x, derivative, parameters.values())
+
+
+def _checked(surrogate):
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    if isinstance(surrogate, type) and issubclass(surrogate, Surrogate):
+        name = surrogate.__name__
+        raise TypeError(f"spike: surrogate must be an instance, got the class {name}: {name}().")
+    raise TypeError(
+        f"spike: surrogate must be a Surrogate, got {kind(surrogate)}. Give one such as "
+        f"gradlab.ATan(alpha=2.0), or derive a frozen dataclass from gradlab.Surrogate."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Surrogate:
+    """The derivative that a spike pretends to have, and the primitive it is the derivative of.
+
+    One of your own is a frozen dataclass whose fields are numbers or tensors, each of which
+    broadcasts to x: ``alpha`` must be above 0, others finite. ``spike`` hands it x in float32 or
+    float64, and parameters that fit.
+
+    >>> import dataclasses, gradlab as gl, tensorflow as tf
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Cosine(gl.Surrogate):
+    ...     alpha: float = 1.0
+    ...
+    ...     def derivative(self, x):
+    ...         return tf.square(tf.cos(tf.clip_by_value(self.alpha * x, -1.5708, 1.5708)))
+    >>> x = tf.constant([0.0, 5.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = gl.spike(x, Cosine())
+    >>> tape.gradient(y, x).numpy().round(6).tolist()
+    [1.0, 0.0]
+    """
+
+    def __post_init__(self):
+        for name, value in self._parameters().items():
+            if is_number(value):
+                check = check_positive if name == "alpha" else check_finite
+                check(type(self).__name__, name, value)
+
+    def _parameters(self):
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def fitted(self, op, x):
+        """Return the parameters by name, as numbers or as tensors that fit x."""
+        return {
+            name: (positive if name == "alpha" else finite)(op, name, value, x)
+            for name, value in self._parameters().items()
+        }
+
+    def derivative(self, x):
+        """Return the derivative at x, with the shape and dtype of x."""
+        raise NotImplementedError(f"{type(self).__name__} defines no derivative.")
+
+    def primitive(self, x):
+        """Return the function that has this derivative at x, with the shape and dtype of x."""
+        raise NotImplementedError(f"{type(self).__name__} defines no primitive.")
+
+
+def evaluated(formula):
+    """Let a method take any float tensor: it sees float32 or float64, and parameters that fit."""
+
+    @functools.wraps(formula)
+    def method(self, x):
+        x = real_tensor(type(self).__name__, x)
+        own = dataclasses.replace(self, **self.fitted(type(self).__name__, x))
+        return tf.cast(formula(own, widened(x)), x.dtype)
+
+    return method

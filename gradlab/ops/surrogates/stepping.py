@@ -1,0 +1,115 @@
+"""What the surrogates share: their op, the precision they compute in, checks of parameters."""
+
+import math
+
+import tensorflow as tf
+
+from gradlab.ops.arguments import (
+    check_broadcast,
+    gradient_tensor,
+    is_number,
+    parameter,
+    refuse_complex_tensor,
+)
+from gradlab.ops.substituting import substitute
+
+
+def real_tensor(op, x):
+    """Return x as a real tensor that gradients can flow through, or say why it can't be one."""
+    x = gradient_tensor(op, "x", x)
+    refuse_complex_tensor(op, "x", x, "Complex numbers have no order: step its parts apart.")
+    return x
+
+
+def widened(x):
+    """Return x in the precision that derivatives are computed in: float32 at least."""
+    return tf.cast(x, wide(x.dtype))
+
+
+def wide(dtype):
+    """Return the dtype that ``dtype`` is computed in."""
+    return tf.float32 if dtype.size < 4 else dtype
+
+
+def with_derivative(op, value, x, derivative, params=()):
+    """Return ``value``, with the gradient g · derivative(x, *params).
+
+    Where the derivative is 0 the gradient is 0, whatever g is: infinite and NaN, too.
+    """
+
+    def rule(upstreams, params):
+        x, *params = params
+        product = product_or_zero(widened(upstreams[0]), derivative(widened(x), *params))
+        return [tf.cast(product, x.dtype)]
+
+    return substitute(op, [value], [x], rule, [x, *params])[0]
+
+
+def product_or_zero(x, factor):
+    """Return x · factor, and 0 where the factor is 0, for an infinite or NaN x too."""
+    return tf.math.multiply_no_nan(x, tf.cast(factor, x.dtype))
+
+
+def step(x, below, above):
+    """Return ``below`` where x < 0 and ``above`` from 0 on; NaN stays NaN."""
+    below, above = (tf.fill(tf.shape(x), tf.cast(v, x.dtype)) for v in (below, above))
+    return tf.where(x < 0, below, tf.where(x >= 0, above, x))
+
+
+def one_where(condition, x):
+    """Return 1 where the condition holds and 0 elsewhere, with the dtype of x."""
+    return tf.cast(condition, x.dtype)
+
+
+def clamped(x, limit):
+    """Return x between −limit and limit."""
+    return tf.clip_by_value(x, -limit, limit)
+
+
+def exponent_limit(dtype):
+    """Return a bound u beyond which exp(−u) is 0, subnormal numbers included."""
+    return 1.25 * math.log(dtype.max)
+
+
+def limit(op, argument, value, x):
+    """Return a bound, 0 or more, that fits x; None is no bound."""
+    return _fitting(op, argument, math.inf if value is None else value, x, _check_limit)
+
+
+def positive(op, argument, value, x):
+    """Return a parameter, above 0 and finite, that fits x."""
+    return _fitting(op, argument, value, x, check_positive)
+
+
+def finite(op, argument, value, x):
+    """Return a finite parameter that fits x."""
+    return _fitting(op, argument, value, x, check_finite)
+
+
+def _fitting(op, argument, value, x, check):
+    dtype = wide(x.dtype)
+    value = parameter(op, argument, value, dtype)
+    if is_number(value):
+        check(op, argument, value, dtype)
+        return min(max(float(value), -math.inf), math.inf)
+    check_broadcast(op, argument, value, x)
+    return value
+
+
+def _check_limit(op, argument, value, dtype):
+    if not value >= 0:
+        raise ValueError(f"{op}: {argument} must be 0 or more, got {value}. None sets no bound.")
+
+
+def check_positive(op, argument, value, dtype=tf.float64):
+    """Refuse a number that isn't above 0, or that ``dtype`` can't hold."""
+    if not 0 < value <= dtype.max:
+        raise ValueError(
+            f"{op}: {argument} must be above 0 and finite in {dtype.name}, got {value}."
+        )
+
+
+def check_finite(op, argument, value, dtype=tf.float64):
+    """Refuse a number that ``dtype`` can't hold."""
+    if not -dtype.max <= value <= dtype.max:
+        raise ValueError(f"{op}: {argument} must be finite in {dtype.name}, got {value}.")
