@@ -130,7 +130,7 @@ class Evaluator:
 
     def at(self, x, upstream=1.0, **parameters):
         """Give the `Curve` for these parameters, and its `Point` at x, in one pass."""
-        upstream = _checked_upstream(upstream)
+        upstream = checked_upstream(upstream)
         check_parameters(self.function, parameters)
         numbers = {name: value for name, value in parameters.items() if _is_number(value)}
         fixed = {name: value for name, value in parameters.items() if name not in numbers}
@@ -453,7 +453,8 @@ def _checked_points(points):
     return int(points)
 
 
-def _checked_upstream(upstream):
+def checked_upstream(upstream):
+    """Upstream as a float, or an error that names it."""
     try:
         return float(upstream)
     except (TypeError, ValueError):

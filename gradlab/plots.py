@@ -190,7 +190,9 @@ class CurvePlot:
 
         The gradient holds the upstream as a factor; the forward, against which it's drawn, doesn't.
         """
-        steepness = np.divide(steepness, self.curve.upstream) if self.curve.upstream else np.nan
+        if not (np.isfinite([point.forward, steepness]).all() and self.curve.upstream):
+            return [], []
+        steepness = steepness / self.curve.upstream
         (left, right), (bottom, top) = self.above.get_xlim(), self.above.get_ylim()
         box = self.above.bbox
         aspect = (right - left) / (top - bottom) * box.height / box.width

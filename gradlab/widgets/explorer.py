@@ -10,7 +10,7 @@ import ipywidgets
 import numpy as np
 
 from gradlab import devices
-from gradlab.curves import Curve, Evaluator, check_parameters, checked_range
+from gradlab.curves import Curve, Evaluator, check_parameters, checked_range, checked_upstream
 from gradlab.plots import CurvePlot
 from gradlab.registry import SPECS
 from gradlab.specs import LOSSES, OpSpec, ParamSpec, op_spec, param_spec
@@ -84,8 +84,9 @@ class Explorer:
         self._held = False
         own = _own_params(spec, tuple(self._losses), loss, upstream, probe, believed)
         self._params = {param.name: param for param in (*spec.params, *own)}
-        self._upstream = upstream
+        self._upstream = None if "upstream" in self._params else checked_upstream(upstream)
         self._controls = {name: control_for(param) for name, param in self._params.items()}
+        self._evaluator()  # says what is wrong with x, points or device
         self._make_figure()
         self.widget = self._make_widget()
         for control in self._controls.values():

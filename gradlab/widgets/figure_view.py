@@ -121,6 +121,6 @@ class FigureView(anywidget.AnyWidget):
 def _small_png(pixels):
     """A PNG with a palette: a third of the size in true colour."""
     file = io.BytesIO()
-    palette = Image.fromarray(pixels).quantize(128, method=Image.Quantize.FASTOCTREE)
+    palette = Image.fromarray(pixels).quantize(128, method=Image.Quantize.MAXCOVERAGE)
     palette.save(file, "png", optimize=True)
     return file.getvalue()
