@@ -239,7 +239,6 @@ class _Scope:
         self.types = set()
         self.graphs = weakref.WeakSet()
         self.options = {}
-        self.self_contained = set()
 
     def visit(self, op):
         self.graphs.add(op.graph)
@@ -267,20 +266,12 @@ class _Scope:
 
     def _give_gradient(self, op, rule):
         with _scopes_are(()):
-            gradient = _Gradient(rule, op, self._carried(rule, op))
+            gradient = _Gradient(rule, op, _carried(rule, op))
         name = rule.__name__ if isinstance(rule, _Named) else self._register(op.type, gradient)
         op._set_attr("_gradient_op_type", attr_value_pb2.AttrValue(s=name.encode()))
         op.gradlab_gradient = gradient
         if op.type in pfor._pfor_converter_registry and all(map(_is_dense, op.inputs)):
             op.pfor_converter = functools.partial(_vectorized, rule)
-
-    def _carried(self, rule, op):
-        if rule in self.self_contained or not _is_probed(op):
-            return None
-        if _is_self_contained(rule, op):
-            self.self_contained.add(rule)
-            return None
-        return _Carried(rule, op)
 
     def _register(self, op_type, gradient):
         # A name per op: a SavedModel asks for a gradient by name alone.
@@ -550,8 +541,18 @@ class _Carried:
         return list(self.traced._call_flat(list(upstreams), self.params))
 
 
-def _is_probed(op):
-    return isinstance(op.graph, FuncGraph) and all(map(_wants_upstream, op.outputs))
+def _carried(rule, op):
+    """Return the rule with what it closes over, or None if that is nothing."""
+    in_function = isinstance(op.graph, FuncGraph) and all(map(_wants_upstream, op.outputs))
+    if rule in _self_contained or not in_function:
+        return None
+    if _is_self_contained(rule, op):
+        _self_contained.add(rule)
+        return None
+    return _Carried(rule, op)
+
+
+_self_contained = weakref.WeakSet()
 
 
 def _is_self_contained(rule, op):

@@ -20,10 +20,10 @@ def numpy_op(forward, gradient, *, dtype=None, shape=None, rule="numpy"):
     Forward: ``y = forward(x)``. Gradient: ``gradient(x, g)``, with upstream g.
 
     The op is called with tensors, variables, or what converts to a tensor. ``forward`` gets their
-    values as NumPy arrays. ``gradient`` gets the inputs and then one upstream per output,
-    ``gradient(*inputs, *upstreams)``, and returns one gradient per input: an array alone where
-    there is one input, else a tuple. None stands for zero. Where inputs were broadcast against
-    one another, a gradient in the broadcast shape is summed to its input's shape.
+    values as NumPy arrays, read-only. ``gradient`` gets the inputs and then one upstream per
+    output, ``gradient(*inputs, *upstreams)``, and returns one gradient per input: an array alone
+    where there is one input, else a tuple. None stands for zero. Where inputs were broadcast
+    against one another, a gradient in the broadcast shape is summed to its input's shape.
 
     >>> import gradlab as gl, numpy as np, tensorflow as tf
     >>> mod = gl.numpy_op(np.mod, lambda x, y, g: (g, -np.floor(x / y) * g))
@@ -88,7 +88,7 @@ def py_func(func, inp, Tout, stateful=True, name=None, grad=None):  # noqa: N803
     [6.0, -2.0]
 
     Args:
-        func: function of NumPy arrays that returns an array, or a list of them.
+        func: function of NumPy arrays, read-only, that returns an array, or a list of them.
         inp: list of tensors or what converts to them.
         Tout: the dtype of the output, or a list of dtypes. Results are cast to it (float64 from
             NumPy is welcome), unless that would drop a fraction or an imaginary part.
@@ -163,9 +163,10 @@ class _Call:
 
     def __call__(self, inputs, dtypes, shapes, stateful):
         known = self.shapes(shapes, [x.shape for x in inputs])
+        sizes = [tuple(shape) if shape.is_fully_defined() else None for shape in known]
 
         def run(*arrays):
-            return self.run(arrays, dtypes, shapes, known)
+            return self.run(arrays, dtypes, shapes if None in sizes else None, sizes)
 
         return _Host(self.what, self.node, dtypes, known, stateful)(run, inputs)
 
@@ -178,15 +179,12 @@ class _Call:
                 f"{self.what}: no output shape for inputs of shapes {given}: {why}. {_ELEMENTWISE}"
             ) from error
 
-    def run(self, arrays, dtypes, shapes, known):
+    def run(self, arrays, dtypes, shapes, wanted):
         results = _try(self.what, self.argument, self.function, arrays)
         results = self.listed(results, len(dtypes))
-        if not all(shape.is_fully_defined() for shape in known):
-            known = self.shapes(shapes, [tf.TensorShape(a.shape) for a in arrays])
-        return [
-            self.checked(i, result, dtype, shape)
-            for i, (result, dtype, shape) in enumerate(zip(results, dtypes, known, strict=True))
-        ]
+        if shapes and _any_shape not in shapes:
+            wanted = self.shapes(shapes, [tf.TensorShape(array.shape) for array in arrays])
+        return list(map(self.checked, range(len(dtypes)), results, dtypes, wanted))
 
     def listed(self, results, wanted):
         if not self.outputs_listed:
@@ -202,7 +200,7 @@ class _Call:
     def checked(self, i, result, dtype, shape):
         where = f"{self.what}: output {i} of {self.argument}"
         array = _cast(where, result, dtype, "declare the dtype it has, or return another")
-        if not shape.is_compatible_with(array.shape):
+        if array.shape != shape and not tf.TensorShape(shape).is_compatible_with(array.shape):
             raise ValueError(f"{where} has shape {array.shape}, expected {shape}. {_ELEMENTWISE}")
         return array
 
@@ -256,23 +254,30 @@ class _NumpyRule:
     def run(self, arrays, n_inputs, wanted, dtypes):
         gradients = _try(self.what, "gradient", self.gradient, arrays)
         gradients = listed_gradients(f"{self.what}: gradient", gradients, n_inputs)
-        joint = _joint_shape([array.shape for array in arrays[:n_inputs]])
+        shapes = [array.shape for array in arrays[:n_inputs]]
         return [
-            self.checked(i, gradients[i], arrays[i], joint, dtype)
+            self.checked(i, gradients[i], shapes, dtype)
             for i, dtype in zip(wanted, dtypes, strict=True)
         ]
 
-    def checked(self, i, gradient, x, joint, dtype):
+    def checked(self, i, gradient, shapes, dtype):
         if gradient is None:
-            return np.zeros_like(x)
+            return np.zeros(shapes[i], dtype.as_numpy_dtype)
         where = f"{self.what}: the gradient of input {i}"
         array = np.asarray(gradient)
-        if array.shape not in (x.shape, joint):
+        if array.shape != shapes[i]:
+            array = self.summed(where, array, shapes[i], shapes)
+        return _cast(where, array, dtype, "return real numbers")
+
+    def summed(self, where, array, shape, shapes):
+        if array.shape != _joint_shape(shapes):
             raise ValueError(
-                f"{where} has shape {array.shape}, expected {x.shape}, the shape of the input: "
+                f"{where} has shape {array.shape}, expected {shape}, the shape of the input: "
                 "multiply by the upstream, which has the shape of the output"
             )
-        return _cast(where, _sum_array(array, x.shape), dtype, "return real numbers")
+        lead = array.ndim - len(shape)
+        ones = tuple(lead + i for i, size in enumerate(shape) if size == 1)
+        return array.sum(axis=tuple(range(lead)) + ones).reshape(shape)
 
     def again(self, sources, upstreams, params):
         def refuse(*_):
@@ -349,19 +354,18 @@ class _Host:
 
     def __call__(self, run, inputs):
         if tf.executing_eagerly():
-            return [tf.constant(array) for array in run(*[np.asarray(x.numpy()) for x in inputs])]
+            return [tf.constant(array) for array in run(*map(_array, inputs))]
         graph = ops.get_default_graph()
         _refuse_xla(self.what, graph)
         _refuse_saving(self.what, graph)
         return self._in_graph(run, inputs)
 
     def _in_graph(self, run, inputs):
-        def on_copies(*arrays):
-            # TensorFlow gives its own memory, and NumPy functions like to work in place.
-            return run(*[array.copy() for array in arrays])
+        def in_graph(*arrays):
+            return run(*map(_read_only, arrays))
 
         name = f"{self.node}_is_Python_which_XLA_can_not_compile"
-        values = tf.numpy_function(on_copies, inputs, self.dtypes, self.stateful, name)
+        values = tf.numpy_function(in_graph, inputs, self.dtypes, self.stateful, name)
         for value, shape in zip(values, self.shapes, strict=True):
             value.set_shape(shape)
         if values:
@@ -388,6 +392,17 @@ class _Host:
         ranked = [[] if shape.rank is None else shape for shape in self.shapes]
         sizes = [[0, *[size or 0 for size in shape]] for shape in ranked]
         return [np.zeros(s, d.as_numpy_dtype) for s, d in zip(sizes, self.dtypes, strict=True)]
+
+
+def _array(tensor):
+    return _read_only(tensor.numpy())
+
+
+def _read_only(value):
+    # In a graph it is the tensor's own memory, and many NumPy functions work in place.
+    array = np.asarray(value)  # scalars come as numbers
+    array.flags.writeable = False
+    return array
 
 
 def _element(i, arrays, stacked):
@@ -420,14 +435,14 @@ def _try(what, argument, function, arrays):
         given = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
         raise RuntimeError(
             f"{what}: {argument} raised {type(error).__name__}: {error}. It was called with NumPy "
-            f"arrays {given}"
+            f"arrays {given}, which are read-only: copy one before changing it"
         ) from error
 
 
 def _cast(where, value, dtype, way_out):
     array = np.asarray(value)
     if array.dtype == dtype.as_numpy_dtype:
-        return array.copy()  # the function may keep its array, and change it
+        return array
     if not _castable(array.dtype, dtype):
         raise TypeError(f"{where} has dtype {array.dtype}, expected {dtype.name}: {way_out}")
     with np.errstate(all="ignore"):
@@ -445,14 +460,6 @@ def _castable(given, dtype):
 def _breadth(dtype):
     kinds = [dtype.is_bool, dtype.is_integer, dtype.is_floating, dtype.is_complex]
     return kinds.index(True) if True in kinds else -1
-
-
-def _sum_array(array, shape):
-    if array.shape == shape:
-        return array
-    lead = array.ndim - len(shape)
-    ones = tuple(lead + i for i, size in enumerate(shape) if size == 1)
-    return array.sum(axis=tuple(range(lead)) + ones).reshape(shape)
 
 
 def _sum_tensor(gradient, x, joint):
