@@ -167,6 +167,16 @@ def test_a_missing_conjugate_is_found():
     assert re.search(r"args\[0\]\[[01]\]\.(real|imag)", check.worst.where)
 
 
+@pytest.mark.parametrize(("real", "imag", "part"), [(1.0, 2.0, "imag"), (2.0, 1.0, "real")])
+def test_the_part_of_a_complex_element_at_fault_is_named(real, imag, part):
+    stretched = rule(
+        tf.identity, lambda g, z: tf.complex(real * tf.math.real(g), imag * tf.math.imag(g))
+    )
+    check = gl.check_gradient(stretched, tf.constant([1 + 2j]), **REVERSE)
+    assert check.worst.where == f"at args[0][0].{part}, of output[0].{part}"
+    np.testing.assert_allclose([check.worst.gradient, check.worst.slope], [2, 1], rtol=1e-6)
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     shape=st.sampled_from([(1,), (7,), (2, 3), (1500,), (40, 50)]),
