@@ -1,4 +1,4 @@
-"""One table of the ops with identity-like forward: each with its oracle in NumPy.
+"""One table of the ops: each with its oracle in NumPy.
 
 ``CASES`` drives the tests of all members. An oracle is written from the formulas of the
 docstring, in float64, and shares no code with the op.
@@ -39,6 +39,7 @@ class Case:
 SCALE = np.array([0.5, -2.0, 3.0])
 MASK = np.array([[True, False, True], [False, False, True]])
 IN_XLA = ("jit", "jit_tape_out", "while_loop_jit", "vectorized_jit")
+_AROUND = (np.array([-2.0, -0.5, -3.0]), np.array([2.0, 0.5, 3.0]))
 BATCHED = (
     "vectorized_tape_in",
     "vectorized_tape_out",
@@ -95,6 +96,90 @@ def _custom(x):
 
 def _np(value, dtype=np.float32):
     return tf.constant(value, dtype)
+
+
+def _signs(xs):
+    return [np.where(xs[0] >= 0, 1.0, -1.0)]
+
+
+def _steps(xs):
+    return [np.where(xs[0] >= 0, 1.0, 0.0)]
+
+
+def _times(derivative):
+    return lambda xs, gs: [gs[0] * derivative(xs[0])]
+
+
+def _window(low, high):
+    return _times(lambda x: (low <= x) & (x <= high))
+
+
+def _bump_of_swish(x, beta=3.0):
+    return beta * (2 - beta * x * np.tanh(beta * x / 2)) / (1 + np.cosh(beta * x))
+
+
+def _bump_of_atan(x, alpha):
+    return 2 * alpha / (4 + (np.pi * alpha * x) ** 2)
+
+
+def _surrogate(op, f, forward, rule, **options):
+    return Case(op, f, rule, forward=forward, complex=False, **options)
+
+
+def _spike(surrogate, derivative):
+    return _surrogate(
+        type(surrogate).__name__,
+        lambda x: gl.spike(x, surrogate),
+        _steps,
+        _times(derivative),
+    )
+
+
+@dataclass(frozen=True)
+class _Gaussian(gl.Surrogate):
+    """A surrogate of a reader's own."""
+
+    alpha: float = 1.0
+
+    def derivative(self, x):
+        return tf.exp(-((self.alpha * x) ** 2))
+
+
+def _nearest(x, low, high, levels):
+    """The nearest of some levels, found by looking at each."""
+    grid = low + (high - low) / (levels - 1) * np.arange(levels)
+    return grid[np.argmin(np.abs(x[..., np.newaxis] - grid), axis=-1)]
+
+
+def _rectifier(op, f, rule, slope=0.0, top=np.inf, shift=0.0):
+    def forward(xs):
+        x = xs[0] - shift
+        return [np.minimum(np.maximum(x, 0) + slope * np.minimum(x, 0), top)]
+
+    def on_lists(xs, gs):
+        x = xs[0] - shift
+        own = np.select([x <= 0, x < top], [slope, 1.0], 0.0)
+        return [rule(x, gs[0], own)]
+
+    return Case(op, f, on_lists, forward=forward, complex=False, linear=False)
+
+
+def _guided(x, g, own):
+    return own * np.maximum(g, 0)
+
+
+def _deconv(x, g, own):
+    return np.maximum(g, 0)
+
+
+def _redirected(top=np.inf):
+    def rule(x, g, own):
+        rows = range(1, x.ndim)
+        stuck = np.all(own * g == 0, axis=tuple(rows), keepdims=True)
+        climbs = np.select([x <= 0, x >= top], [np.minimum(g, 0), np.maximum(g, 0)], g)
+        return np.where(stuck, climbs, own * g)
+
+    return rule
 
 
 CASES = {
@@ -189,5 +274,116 @@ CASES = {
         _custom,
         lambda xs, gs: [gs[0] * 3.0 * np.conj(np.exp(xs[0]))],
         forward=lambda xs: [np.exp(xs[0])],
+    ),
+    "round_ste": _surrogate(
+        "round_ste", lambda x: gl.round_ste(x), lambda xs: [np.rint(xs[0])], lambda xs, gs: [gs[0]]
+    ),
+    "sign_ste": _surrogate("sign_ste", lambda x: gl.sign_ste(x), _signs, _window(-1, 1)),
+    "sign_ste, tensor": _surrogate(
+        "sign_ste", lambda x: gl.sign_ste(x, _np([2.0, 0.5, 3.0])), _signs, _window(*_AROUND)
+    ),
+    "heaviside_ste": _surrogate(
+        "heaviside_ste", lambda x: gl.heaviside_ste(x, 2.0), _steps, _window(-2, 2)
+    ),
+    "heaviside_ste, no window": _surrogate(
+        "heaviside_ste", lambda x: gl.heaviside_ste(x, None), _steps, lambda xs, gs: [gs[0]]
+    ),
+    "ternary_ste": _surrogate(
+        "ternary_ste",
+        lambda x: gl.ternary_ste(x, 0.5, 2.0),
+        lambda xs: [np.select([xs[0] > 0.5, xs[0] < -0.5], [1.0, -1.0])],
+        _window(-2, 2),
+    ),
+    "ternary_ste, tensor": _surrogate(
+        "ternary_ste",
+        lambda x: gl.ternary_ste(x, 0.7 * tf.reduce_mean(tf.abs(x)), _np(1.5)),
+        lambda xs: [np.sign(xs[0]) * (np.abs(xs[0]) > 0.7 * np.mean(np.abs(xs[0])))],
+        _window(-1.5, 1.5),
+    ),
+    "approx_sign": _surrogate(
+        "approx_sign",
+        lambda x: gl.approx_sign(x),
+        _signs,
+        _times(lambda x: np.where(np.abs(x) <= 1, 2 - 2 * np.abs(x), 0)),
+    ),
+    "swish_sign": _surrogate(
+        "swish_sign", lambda x: gl.swish_sign(x, 3.0), _signs, _times(_bump_of_swish)
+    ),
+    "swish_sign, tensor": _surrogate(
+        "swish_sign",
+        lambda x: gl.swish_sign(x, _np([1.0, 2.0, 3.0])),
+        _signs,
+        _times(lambda x: _bump_of_swish(x, np.array([1.0, 2.0, 3.0]))),
+    ),
+    "quantize_ste": _surrogate(
+        "quantize_ste",
+        lambda x: gl.quantize_ste(x, 3, -1.0, 2.0),
+        lambda xs: [_nearest(xs[0], -1, 2, 8)],
+        _window(-1, 2),
+    ),
+    "quantize_ste, tensor": _surrogate(
+        "quantize_ste",
+        lambda x: gl.quantize_ste(x, _np(2, np.int32), _np(-2.0), _np(2.0), narrow_range=True),
+        lambda xs: [_nearest(xs[0], -2, 2, 3)],
+        _window(-2, 2),
+    ),
+    "quantize_ste, scale": _surrogate(
+        "quantize_ste",
+        lambda x: gl.quantize_ste(x, 3, scale=0.5, outside="pass"),
+        lambda xs: [np.clip(np.rint(2 * xs[0]), -4, 3) / 2],
+        lambda xs, gs: [gs[0]],
+    ),
+    "quantize_ste, scale, tensor": _surrogate(
+        "quantize_ste",
+        lambda x: gl.quantize_ste(x, 2, scale=_np(SCALE**2), signed=False),
+        lambda xs: [np.clip(np.rint(xs[0] / SCALE**2), 0, 3) * SCALE**2],
+        _window(0, 3 * SCALE**2),
+    ),
+    "spike, tensor": _surrogate(
+        "spike",
+        lambda x: gl.spike(x, gl.ATan(_np([0.5, 1.0, 2.0]))),
+        _steps,
+        _times(lambda x: _bump_of_atan(x, np.array([0.5, 1.0, 2.0]))),
+    ),
+    "Sigmoid": _spike(gl.Sigmoid(), lambda x: 1 / np.cosh(2 * x) ** 2),
+    "FastSigmoid": _spike(gl.FastSigmoid(2.0), lambda x: (1 + 2 * np.abs(x)) ** -2),
+    "ATan": _spike(gl.ATan(), lambda x: _bump_of_atan(x, 2.0)),
+    "Triangular": _spike(gl.Triangular(0.5), lambda x: np.clip(0.5 - np.abs(x) / 4, 0, 1)),
+    "PiecewiseExp": _spike(gl.PiecewiseExp(3.0), lambda x: 1.5 * np.exp(-3 * np.abs(x))),
+    "Erf": _spike(gl.Erf(), lambda x: 2 / np.sqrt(np.pi) * np.exp(-4 * x**2)),
+    "SoftSign": _spike(gl.SoftSign(4.0), lambda x: 2 / (1 + 4 * np.abs(x)) ** 2),
+    "Boxcar": _spike(gl.Boxcar(0.25, leak=0.125), lambda x: np.where(np.abs(x) <= 2, 0.25, 0.125)),
+    "LeakyReLU": _spike(gl.LeakyReLU(1.5, leak=0.25), lambda x: np.where(x >= 0, 1.5, 0.25)),
+    "Surrogate": _surrogate(
+        "Surrogate",
+        lambda x: gl.spike(x, _Gaussian(_np(0.5))),
+        _steps,
+        _times(lambda x: np.exp(-(x**2) / 4)),
+    ),
+    "guided_relu": _rectifier("guided_relu", lambda x: gl.guided_relu(x), _guided),
+    "guided_relu, tensor": _rectifier(
+        "guided_relu", lambda x: gl.guided_relu(x, _np(0.25), _np(2.0)), _guided, 0.25, 2.0
+    ),
+    "deconv_relu": _rectifier("deconv_relu", lambda x: gl.deconv_relu(x), _deconv),
+    "deconv_relu, options": _rectifier(
+        "deconv_relu", lambda x: gl.deconv_relu(x, 0.25, 2.0), _deconv, 0.25, 2.0
+    ),
+    "redirected_relu": _rectifier(
+        "redirected_relu",
+        lambda x: gl.redirected_relu(x - 1.5),
+        _redirected(),
+        shift=1.5,
+    ),
+    "redirected_relu, highest": _rectifier(
+        "redirected_relu",
+        lambda x: gl.redirected_relu(x, max_value=1.0),
+        _redirected(1.0),
+        top=1.0,
+    ),
+    "redirected_relu, off, tensor": _rectifier(
+        "redirected_relu",
+        lambda x: gl.redirected_relu(x - 1.5, tf.zeros([1], tf.bool)),
+        lambda x, g, own: own * g,
+        shift=1.5,
     ),
 }

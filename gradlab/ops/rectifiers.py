@@ -3,6 +3,8 @@
 They come as ops, and as rules for ``override_gradient``: for a model that is there already.
 """
 
+import math
+
 import tensorflow as tf
 from tensorflow.python.eager import record
 
@@ -233,7 +235,7 @@ def _rectified(op, x, negative_slope, max_value, rule, *active):
     refuse_complex_tensor(op, "x", x, "Rectify its real and imaginary parts apart.")
     params = [
         _fitting(op, "negative_slope", negative_slope, x),
-        None if max_value is None else _fitting(op, "max_value", max_value, x),
+        _fitting(op, "max_value", math.inf if max_value is None else max_value, x),
         *[_switch(op, a, x) for a in active],
     ]
     with record.stop_recording():
@@ -259,13 +261,17 @@ def _switch(op, active, x):
 
 def _forward(x, slope, top):
     y = tf.where(x < 0, product_or_zero(x, slope), x)
-    return y if top is None else tf.minimum(y, tf.cast(top, x.dtype))
+    return tf.minimum(y, tf.cast(top, x.dtype)) if _is_bound(top) else y
+
+
+def _is_bound(top):
+    return tf.is_tensor(top) or top < math.inf
 
 
 def _own(upstream, x, slope, top):
     """The gradient that the rectifier has itself."""
     passed = tf.where(x > 0, upstream, product_or_zero(upstream, slope))
-    return passed if top is None else tf.where(x < top, passed, tf.zeros_like(passed))
+    return tf.where(x < top, passed, tf.zeros_like(passed)) if _is_bound(top) else passed
 
 
 def _guided(upstream, x, slope, top):
@@ -279,7 +285,7 @@ def _deconv(upstream, x, slope, top):
 def _redirected(upstream, x, slope, top, active):
     own = _own(upstream, x, slope, top)
     pushed_out = (x <= 0) & (upstream > 0)
-    if top is not None:
+    if _is_bound(top):
         pushed_out |= (x >= top) & (upstream < 0)
     redirected = tf.where(pushed_out, tf.zeros_like(upstream), upstream)
     return tf.where(active & ~_anything_in_row(own), redirected, own)
@@ -292,9 +298,9 @@ def _anything_in_row(gradient):
 
 
 _FORMS = {
-    "Relu": lambda op: (0.0, None),
+    "Relu": lambda op: (0.0, math.inf),
     "Relu6": lambda op: (0.0, 6.0),
-    "LeakyRelu": lambda op: (op.get_attr("alpha"), None),
+    "LeakyRelu": lambda op: (op.get_attr("alpha"), math.inf),
 }
 
 

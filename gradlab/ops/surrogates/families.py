@@ -90,7 +90,7 @@ class FastSigmoid(Surrogate):
     def primitive(self, x):
         """Return x / (1 + α|x|)."""
         # Clamped where it has long been flat, so that the reciprocal isn't subnormal.
-        u = clamped(self.alpha * x, x.dtype.max / 8)
+        u = clamped(self.alpha * x, float(x.dtype.max) / 8)
         return u * tf.math.reciprocal(1.0 + tf.abs(u)) / self.alpha
 
 
@@ -120,7 +120,7 @@ class ATan(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α/2 / (1 + (παx/2)²)."""
-        u = clamped(math.pi / 2 * self.alpha * x, math.sqrt(x.dtype.max) / 2)
+        u = clamped(math.pi / 2 * self.alpha * x, math.sqrt(float(x.dtype.max)) / 2)
         return self.alpha / 2.0 * tf.math.reciprocal(1.0 + tf.square(u))
 
     @unconverted

@@ -58,7 +58,7 @@ def spike(x, surrogate):
     ([0.0, 1.0, 1.0], [0.5, 1.0, 0.75])
     """
     x = real_tensor("spike", x)
-    parameters = _checked(surrogate).fitted("spike", x)
+    parameters = checked("spike", surrogate).fitted("spike", x)
     with record.stop_recording():
         value = step(x, 0, 1)
 
@@ -69,14 +69,15 @@ def spike(x, surrogate):
     return with_derivative("spike", value, x, derivative, parameters.values())
 
 
-def _checked(surrogate):
+def checked(op, surrogate):
+    """Return ``surrogate``, if it is one."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     if isinstance(surrogate, type) and issubclass(surrogate, Surrogate):
         name = surrogate.__name__
-        raise TypeError(f"spike: surrogate must be an instance, got the class {name}: {name}().")
+        raise TypeError(f"{op}: surrogate must be an instance, got the class {name}: {name}().")
     raise TypeError(
-        f"spike: surrogate must be a Surrogate, got {kind(surrogate)}. Give one such as "
+        f"{op}: surrogate must be a Surrogate, got {kind(surrogate)}. Give one such as "
         f"gradlab.ATan(alpha=2.0), or derive a frozen dataclass from gradlab.Surrogate."
     )
 
@@ -112,6 +113,15 @@ class Surrogate:
 
     def _parameters(self):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def get_config(self):
+        """Return the parameters by name, which is what Keras saves of a surrogate."""
+        return self._parameters()
+
+    @classmethod
+    def from_config(cls, config):
+        """Make the surrogate that ``get_config`` described."""
+        return cls(**config)
 
     def fitted(self, op, x):
         """Return the parameters by name, as numbers or as tensors that fit x."""

@@ -68,7 +68,7 @@ def clamped(x, limit):
 
 def exponent_limit(dtype):
     """Return a bound u beyond which exp(−u) is 0, subnormal numbers included."""
-    return 1.25 * math.log(dtype.max)
+    return 1.25 * math.log(float(dtype.max))
 
 
 def limit(op, argument, value, x):
@@ -103,7 +103,7 @@ def _check_limit(op, argument, value, dtype):
 
 def check_positive(op, argument, value, dtype=tf.float64):
     """Refuse a number that isn't above 0, or that ``dtype`` can't hold."""
-    if not 0 < value <= dtype.max:
+    if not 0 < value <= float(dtype.max):
         raise ValueError(
             f"{op}: {argument} must be above 0 and finite in {dtype.name}, got {value}."
         )
@@ -111,5 +111,5 @@ def check_positive(op, argument, value, dtype=tf.float64):
 
 def check_finite(op, argument, value, dtype=tf.float64):
     """Refuse a number that ``dtype`` can't hold."""
-    if not -dtype.max <= value <= dtype.max:
+    if not abs(value) <= float(dtype.max):
         raise ValueError(f"{op}: {argument} must be finite in {dtype.name}, got {value}.")

@@ -65,8 +65,7 @@ def heaviside_ste(x, clip_value=1.0):
         gradient: g where |x| ≤ clip_value, else 0          (g: upstream)
         believed: x clamped to −clip_value … clip_value
 
-    At 0 the step is 1, as ``spike`` is. Other libraries disagree with each other there: shift x
-    by the smallest number to get a 0.
+    At 0 the step is 1, as ``spike`` is. For a step that is 0 there: ``1 - heaviside_ste(-x)``.
 
     Args:
         x: float tensor.
