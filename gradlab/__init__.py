@@ -83,12 +83,16 @@ _ROOMS = {
     "gradlab.widgets.starting": ("start",),
     "gradlab.exercises": ("predict", "check"),
 }
+# A room whose names keep it before them: gl.layers.Spike beside gl.spike.
+_NAMESPACES = ("layers",)
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = sorted(_ROOM_OF)
+__all__ = sorted((*_ROOM_OF, *_NAMESPACES))
 
 
 def __getattr__(name):
+    if name in _NAMESPACES:
+        return _room(f"gradlab.{name}", name)
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
     value = getattr(_room(_ROOM_OF[name], name), name)
