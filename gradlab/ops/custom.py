@@ -63,7 +63,7 @@ def custom_gradient(f=None):
     def wrapped(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)
         for argument, value in bound.arguments.items():
-            bound.arguments[argument] = _read_variables(value)
+            bound.arguments[argument] = _read_variables(f, argument, value)
         return _with_rule(f, bound)
 
     # tf.function unwraps the functions among its arguments, which would take the gradient off.
@@ -72,18 +72,30 @@ def custom_gradient(f=None):
     return unconverted(wrapped)
 
 
-def _read_variables(value):
+def _read_variables(f, argument, value):
     # Most arguments are plain tensors, for which map_structure would be the slowest part.
-    return value if isinstance(value, tf.Tensor) else tf.nest.map_structure(_read, value)
+    if isinstance(value, tf.Tensor):
+        return value
+    return tf.nest.map_structure(lambda leaf: _read(f, argument, leaf), value)
 
 
-def _read(leaf):
+def _read(f, argument, leaf):
+    if type(leaf).__name__ == "KerasTensor":
+        name = _name_of(f)
+        raise TypeError(
+            f"custom_gradient: argument {argument} of {name} is a Keras symbolic tensor. Call "
+            f"{name} in a layer: keras.layers.Lambda({name})({argument})."
+        )
     is_variable = isinstance(leaf, tf.Variable) or hasattr(leaf, "__tf_tensor__")
     return tf.convert_to_tensor(leaf) if is_variable else leaf
 
 
+def _name_of(f):
+    return getattr(f, "__name__", type(f).__name__)
+
+
 def _with_rule(f, bound):
-    name = getattr(f, "__name__", type(f).__name__)
+    name = _name_of(f)
     with record.VariableWatcher() as watcher:
         y, rule = _as_pair(name, converted(f)(*bound.args, **bound.kwargs))
     rule = _CallersRule(name, rule, _named_leaves(name, bound), watcher.watched_variables())
@@ -132,11 +144,6 @@ def _refuse_composite(name, argument, leaf):
         raise TypeError(
             f"custom_gradient: argument {argument} of {name} must be dense, got a "
             f"{type(leaf).__name__}. Pass its values, and put the result together outside."
-        )
-    if type(leaf).__name__ == "KerasTensor":
-        raise TypeError(
-            f"custom_gradient: argument {argument} of {name} is a Keras symbolic tensor. Call "
-            f"{name} in a layer: keras.layers.Lambda({name})({argument})."
         )
 
 
