@@ -73,8 +73,48 @@ def _way_out(op, argument, value):
     if isinstance(value, tf.IndexedSlices):
         return f"Make it dense: tf.convert_to_tensor({argument})."
     if type(value).__name__ == "KerasTensor":
-        return f"In a functional model: keras.layers.Lambda(lambda t: {op}(t, ...))({argument})."
+        return f"In a functional model: {layer_for(op, argument)}."
     return None
+
+
+def layer_for(op, argument):
+    """Return the call of a layer that does to a Keras tensor what ``op`` does to a tensor."""
+    name, _, index = argument.partition("[")
+    if op in _LAYERS and name == "x":
+        return f"gradlab.layers.{_LAYERS[op]}({argument})"
+    if op in _ACTIVATIONS and name == "x":
+        return f"keras.layers.Activation(gradlab.{op})({argument})"
+    if index or name == "x":
+        return f"keras.layers.Lambda(lambda t: {op}(t, ...))({name})"
+    return f"keras.layers.Lambda(lambda t: {op}(..., {name}=t))({name})"
+
+
+_LAYERS = {
+    "scale_gradient": "ScaleGradient(scale)",
+    "reverse_gradient": "ReverseGradient(scale)",
+    "clip_gradient_by_value": "ClipGradient(clip_value_min=…, clip_value_max=…)",
+    "clip_gradient_by_norm": "ClipGradient(clip_norm=…)",
+    "straight_through": "StraightThrough(forward)",
+    "spike": "Spike(surrogate)",
+    "numpy_op": "NumpyOp(forward, gradient)",
+    "py_func": "NumpyOp(forward, gradient)",
+}
+# Those that a Keras layer takes as its activation.
+_ACTIVATIONS = frozenset(
+    (
+        "approx_sign",
+        "deconv_relu",
+        "guided_relu",
+        "heaviside_ste",
+        "quantize_ste",
+        "redirected_relu",
+        "round_ste",
+        "sign_ste",
+        "swish_sign",
+        "ternary_ste",
+        "zero_nonfinite_gradient",
+    )
+)
 
 
 def refuse_complex_tensor(op, argument, value, way_out):

@@ -10,6 +10,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops.parallel_for import pfor
 
+from gradlab.ops.arguments import layer_for
 from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
 
@@ -544,6 +545,11 @@ def _as_tensors(what, values):
 def _as_tensor(what, i, value, hint):
     if isinstance(value, tf.Tensor):
         return value
+    if type(value).__name__ == "KerasTensor":
+        raise TypeError(
+            f"{what}: input {i} must be a dense tensor, got a KerasTensor. In a functional model: "
+            f"{layer_for(what.split()[0], 'x')}."
+        )
     try:
         dense = not isinstance(value, (tf.RaggedTensor, tf.SparseTensor, type(None)))
         return tf.convert_to_tensor(value if dense else object(), dtype_hint=hint)
