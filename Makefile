@@ -9,7 +9,8 @@
 #   make lock        follow pyproject.toml in requirements/ and environment.yml; ARGS=--upgrade
 #                    for the newest versions
 #   make clean       away with .venv and the caches
-# DEVICE=cpu or DEVICE=gpu overrides the look for an NVIDIA GPU; PYTHON=python3.12 the Python.
+# DEVICE=cpu or DEVICE=gpu overrides the look for an NVIDIA GPU; PYTHON=python3.12 the Python;
+# WORKERS=4 runs the tests in four processes rather than two.
 
 .DEFAULT_GOAL := help
 
@@ -17,6 +18,7 @@ PYTHON := python3
 DEVICE := $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo gpu || echo cpu)
 ARGS :=
 NB :=
+WORKERS := 2
 SHOTS := build/screenshots
 
 VENV := .venv
@@ -37,8 +39,8 @@ lab: setup
 	$(RUN) jupyterlab $(AS_ROOT) --ServerApp.root_dir=notebooks $(ARGS)
 
 test: lint
-	$(RUN) pytest --nbval --nbval-sanitize-with=tests/nbval_sanitize.cfg --nbval-cell-timeout=120 \
-		--durations=10 gradlab tests README.md notebooks $(ARGS)
+	$(RUN) pytest -n $(WORKERS) --dist loadfile --nbval --nbval-sanitize-with=tests/nbval_sanitize.cfg \
+		--nbval-cell-timeout=120 --durations=10 gradlab tests README.md notebooks $(ARGS)
 
 setup: $(STAMP)
 
