@@ -18,11 +18,31 @@ from gradlab.ops.modifying import (
 )
 from gradlab.ops.overriding import override_gradient, register_gradient
 from gradlab.ops.python import numpy_op, py_func
+from gradlab.ops.rectifiers import deconv_relu, guided_relu, redirected_relu
 from gradlab.ops.replacing import (
     clip_by_value_preserve_gradient,
     replace_gradient,
     stop_gradient_trick,
     straight_through,
+)
+from gradlab.ops.surrogates import (
+    ATan,
+    Boxcar,
+    Erf,
+    FastSigmoid,
+    LeakyReLU,
+    PiecewiseExp,
+    Sigmoid,
+    SoftSign,
+    Triangular,
+    approx_sign,
+    heaviside_ste,
+    quantize_ste,
+    round_ste,
+    sign_ste,
+    spike,
+    swish_sign,
+    ternary_ste,
 )
 from gradlab.specs import OpSpec, ParamSpec
 
@@ -36,6 +56,22 @@ _CLIP_NORM = ParamSpec("clip_norm", 1.0, 0.0, 3.0, help="the norm a gradient is 
 _CLIP_VALUES = (
     ParamSpec("clip_value_min", -1.0, -3.0, 0.0, help="the least gradient let through"),
     ParamSpec("clip_value_max", 1.0, 0.0, 3.0, help="the greatest gradient let through"),
+)
+_WINDOW = ParamSpec("clip_value", 1.0, 0.0, 3.0, help="where the gradient stops")
+_FAMILIES = (
+    ("Sigmoid", Sigmoid),
+    ("FastSigmoid", FastSigmoid),
+    ("ATan", ATan),
+    ("Triangular", Triangular),
+    ("PiecewiseExp", PiecewiseExp),
+    ("Erf", Erf),
+    ("SoftSign", SoftSign),
+    ("Boxcar", Boxcar),
+    ("LeakyReLU", LeakyReLU),
+)
+_RECTIFIER = (
+    ParamSpec("negative_slope", 0.0, 0.0, 0.5, help="the slope below 0"),
+    ParamSpec("max_value", 2.0, 0.5, 3.0, help="where it stops rising"),
 )
 
 
@@ -79,6 +115,10 @@ def _pass_on(op, g):
 
 def _round_passed_on(x):
     return override_gradient({"Round": register_gradient(_pass_on)})(tf.round)(x)
+
+
+def _spike(x, surrogate, alpha):
+    return spike(x, surrogate(alpha))
 
 
 _remainder = numpy_op(np.mod, lambda x, y, g: (g, -np.floor(x / y) * g))
@@ -215,6 +255,128 @@ SPECS = _table(
         gradient_formula="g",
         room="replacing",
         probe=2.0,
+    ),
+    OpSpec(
+        "round_ste",
+        round_ste,
+        (),
+        round_ste,
+        forward_formula="x rounded, halves to the even number",
+        gradient_formula="g",
+        room="surrogates",
+    ),
+    OpSpec(
+        "sign_ste",
+        sign_ste,
+        (_WINDOW,),
+        sign_ste,
+        forward_formula="1 where x ≥ 0, else −1",
+        gradient_formula="g where |x| ≤ clip_value, else 0",
+        room="surrogates",
+        probe=0.5,
+    ),
+    OpSpec(
+        "approx_sign",
+        approx_sign,
+        (),
+        approx_sign,
+        forward_formula="1 where x ≥ 0, else −1",
+        gradient_formula="g · (2 − 2|x|) where |x| ≤ 1, else 0",
+        room="surrogates",
+        probe=0.5,
+    ),
+    OpSpec(
+        "swish_sign",
+        swish_sign,
+        (ParamSpec("beta", 5.0, 0.5, 10.0, help="how steep it is at 0"),),
+        swish_sign,
+        forward_formula="1 where x ≥ 0, else −1",
+        gradient_formula="g · β (2 − βx tanh(βx/2)) / (1 + cosh(βx))",
+        room="surrogates",
+        probe=0.2,
+    ),
+    OpSpec(
+        "heaviside_ste",
+        heaviside_ste,
+        (_WINDOW,),
+        heaviside_ste,
+        forward_formula="1 where x ≥ 0, else 0",
+        gradient_formula="g where |x| ≤ clip_value, else 0",
+        room="surrogates",
+        probe=0.5,
+    ),
+    OpSpec(
+        "ternary_ste",
+        ternary_ste,
+        (ParamSpec("threshold", 0.5, 0.0, 1.5, help="what is no more becomes 0"), _WINDOW),
+        ternary_ste,
+        forward_formula="1 where x > threshold, −1 where x < −threshold, else 0",
+        gradient_formula="g where |x| ≤ clip_value, else 0",
+        room="surrogates",
+        probe=0.8,
+    ),
+    OpSpec(
+        "quantize_ste",
+        quantize_ste,
+        (
+            ParamSpec("bits", 3, 1, 8, kind="int", help="there are 2^bits levels"),
+            ParamSpec("low", -2.0, -3.0, 0.0, help="the lowest level"),
+            ParamSpec("high", 2.0, 0.5, 3.0, help="the highest level"),
+            ParamSpec(
+                "outside",
+                "zero",
+                kind="choice",
+                choices=(("zero", "zero"), ("pass", "pass")),
+                help="the gradient outside the range",
+            ),
+        ),
+        quantize_ste,
+        forward_formula="the level next to x",
+        gradient_formula="g where low ≤ x ≤ high, else 0",
+        room="surrogates",
+    ),
+    OpSpec(
+        "spike",
+        spike,
+        (
+            ParamSpec("surrogate", "ATan", kind="choice", choices=_FAMILIES),
+            ParamSpec("alpha", 2.0, 0.25, 10.0, log=True, help="how steep it is"),
+        ),
+        _spike,
+        forward_formula="1 where x ≥ 0, else 0",
+        gradient_formula="g · surrogate.derivative(x)",
+        room="surrogates",
+        probe=0.2,
+    ),
+    OpSpec(
+        "guided_relu",
+        guided_relu,
+        _RECTIFIER,
+        guided_relu,
+        compose="sin x",
+        forward_formula="max(x, 0), up to max_value",
+        gradient_formula="what the rectifier makes of max(g, 0)",
+        room="rectifiers",
+    ),
+    OpSpec(
+        "deconv_relu",
+        deconv_relu,
+        _RECTIFIER,
+        deconv_relu,
+        compose="sin x",
+        forward_formula="max(x, 0), up to max_value",
+        gradient_formula="max(g, 0)",
+        room="rectifiers",
+    ),
+    OpSpec(
+        "redirected_relu",
+        redirected_relu,
+        (ParamSpec("active", True, kind="bool", help="whether it redirects"), *_RECTIFIER),
+        redirected_relu,
+        compose="quartic",
+        forward_formula="max(x, 0), up to max_value",
+        gradient_formula="the rectifier's; where that is 0, g unless it pushes x further out",
+        room="rectifiers",
     ),
     OpSpec(
         "custom_gradient",
