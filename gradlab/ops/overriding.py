@@ -33,12 +33,14 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import custom_gradient as tf_custom_gradient
 from tensorflow.python.ops.parallel_for import pfor
 
+from gradlab.ops.arguments import unconverted
 from gradlab.ops.substituting import substitute
 
 Match = namedtuple("Match", ["type", "name"])
 Match.__doc__ = "An op that got another gradient: its type, and its name in its graph."
 
 
+@unconverted
 def register_gradient(rule):
     """Register a rule as a gradient, and return the unique name it is registered under.
 
@@ -79,13 +81,14 @@ def register_gradient(rule):
     if rule not in _registered:
         _registered[rule] = _new_name(_name_of(rule))
         checked = functools.partial(_apply, rule)
-        ops.gradient_registry.register(_unconverted(checked), _registered[rule])
+        ops.gradient_registry.register(unconverted(checked), _registered[rule])
     return _registered[rule]
 
 
 _registered = {}
 
 
+@unconverted
 def override_gradient(rules):
     """Make a decorator that gives the ops of some types another gradient.
 
@@ -134,6 +137,7 @@ def override_gradient(rules):
         raise TypeError(f"override_gradient: rules must be a dict of op type: rule, got {rules!r}")
     rules = {op_type: _rule_for(op_type, rule) for op_type, rule in rules.items()}
 
+    @unconverted
     def decorate(f):
         if not callable(f):
             raise TypeError(f"override_gradient: expected a function or a model, got {f!r}")
@@ -282,7 +286,7 @@ class _Scope:
         def by_name(op, *upstreams):
             return scope().ops[name](op, *upstreams)
 
-        ops.gradient_registry.register(_unconverted(by_name), name)
+        ops.gradient_registry.register(unconverted(by_name), name)
         weakref.finalize(self, ops.gradient_registry._registry.pop, name, None)
         return name
 
@@ -529,7 +533,7 @@ class _Carried:
 
     def __init__(self, rule, op):
         specs = [tf.TensorSpec(y.shape, y.dtype) for y in op.outputs]
-        traced = tf.function(_unconverted(functools.partial(_apply, rule, op)), autograph=False)
+        traced = tf.function(unconverted(functools.partial(_apply, rule, op)), autograph=False)
         with record.stop_recording(), op.graph.as_default():
             self.traced = traced.get_concrete_function(*specs)
             self.params = [op.graph.capture(t) for t in self.traced.captured_inputs]
@@ -621,7 +625,7 @@ def _vectorized(rule, pfor_input):
             copy = _OpCopy(op.type, op.name, own[: len(inputs)], own[len(inputs) :], op.get_attr)
             return _apply(rule, copy, *upstreams)
 
-        return tf.vectorized_map(_unconverted(one), (list(params), list(upstreams)))
+        return tf.vectorized_map(unconverted(one), (list(params), list(upstreams)))
 
     ys = substitute(op.type, values, inputs, per_element, [*inputs, *values])
     return [pfor.wrap(y, True) for y in ys]
@@ -696,7 +700,3 @@ def _name_of(function):
 def _new_name(stem):
     taken = ops.gradient_registry.list()
     return next(n for n in (f"gradlab.{stem}-{ops.uid()}" for _ in iter(int, 1)) if n not in taken)
-
-
-def _unconverted(function):
-    return tf.autograph.experimental.do_not_convert(function)

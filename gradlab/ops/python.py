@@ -10,11 +10,12 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops.parallel_for import pfor
 
-from gradlab.ops.arguments import layer_for
+from gradlab.ops.arguments import layer_for, unconverted
 from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
 
 
+@unconverted
 def numpy_op(forward, gradient, *, dtype=None, shape=None, rule="numpy"):
     """Make a TensorFlow op of a NumPy function and its gradient.
 
@@ -70,9 +71,10 @@ def numpy_op(forward, gradient, *, dtype=None, shape=None, rule="numpy"):
 
     functools.update_wrapper(op, forward)
     del op.__wrapped__  # its signature is not the op's: a ufunc has keywords
-    return tf.autograph.experimental.do_not_convert(op)
+    return unconverted(op)
 
 
+@unconverted
 def py_func(func, inp, Tout, stateful=True, name=None, grad=None):  # noqa: N803
     """Call a NumPy function as an op whose gradient is ``grad``: the recipe of TensorFlow 1.
 
