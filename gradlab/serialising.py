@@ -13,8 +13,9 @@ _LIBRARIES = {"tf.math": tf.math, "keras.ops": keras.ops, "numpy": np}
 def config_of_function(owner, argument, function):
     """Return what a Keras config holds of ``function``, or say how to make it one that is found.
 
-    It is found where it is registered with Keras (as are the ops of gradlab that can be
-    activations), in tf.math or keras.ops, or is a ufunc of NumPy; or a functools.partial of such.
+    It is found where it is registered with Keras, as are the clips of gradlab and those of its ops
+    that can be activations; in tf.math and keras.ops; among the ufuncs of NumPy; and as a
+    functools.partial of such.
     """
     if isinstance(function, functools.partial):
         return {
@@ -25,7 +26,7 @@ def config_of_function(owner, argument, function):
     config = _in_libraries(function) or _registered(function)
     if config is None:
         raise ValueError(
-            f"{owner}: {argument} must be registered to be saved or cloned, got {function!r}. "
+            f"{owner}: {argument} must be registered to be saved, got {function!r}. "
             f"Write @keras.saving.register_keras_serializable() before a named function; bind "
             f"arguments with functools.partial; or save weights only."
         )

@@ -131,7 +131,7 @@ class Spike(GradientLayer):
         """Return what ``from_config`` needs; raise ValueError where surrogate can't be saved."""
         if not is_registered(type(self.surrogate)):
             raise ValueError(
-                f"Spike: surrogate must be registered to be saved or cloned, got "
+                f"Spike: surrogate must be registered to be saved, got "
                 f"{self.surrogate!r}. Write @keras.saving.register_keras_serializable() before "
                 f"class {type(self.surrogate).__name__}; or save weights only."
             )

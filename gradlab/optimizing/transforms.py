@@ -1,13 +1,13 @@
 """transform_gradients: a function of gradients in any Keras optimizer, after the all-reduce."""
 
 import contextlib
-import functools
 import inspect
 
 import keras
 import tensorflow as tf
 
 from gradlab.ops.arguments import converted, unconverted
+from gradlab.serialising import config_of_function, function_of_config
 
 
 def transform_gradients(optimizer, fn, *, with_variables=False, name=None):
@@ -242,17 +242,16 @@ class _Transforming:
         return {
             "name": self.name,
             "inner_optimizer": keras.saving.serialize_keras_object(self.inner_optimizer),
-            "fn": _config_of(self.fn),
+            "fn": config_of_function("transform_gradients", "fn", self.fn),
             "with_variables": self.with_variables,
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """Make the optimizer that ``get_config`` described."""
-        load = functools.partial(
-            keras.saving.deserialize_keras_object, custom_objects=custom_objects
-        )
-        inner, fn = load(config["inner_optimizer"]), _fn_of(config["fn"], load)
+        with keras.saving.custom_object_scope(custom_objects or {}):
+            inner = keras.saving.deserialize_keras_object(config["inner_optimizer"])
+            fn = function_of_config(config["fn"])
         return cls(inner, fn, with_variables=config["with_variables"], name=config["name"])
 
 
@@ -308,32 +307,3 @@ class TransformedOptimizer(_Transforming, keras.Optimizer):
 @keras.saving.register_keras_serializable("gradlab")
 class TransformedLossScaleOptimizer(_Transforming, keras.optimizers.LossScaleOptimizer):
     """What ``transform_gradients`` makes of a LossScaleOptimizer, so that Keras adds no second."""
-
-
-def _config_of(fn):
-    if isinstance(fn, functools.partial):
-        return {
-            "partial": _config_of(fn.func),
-            "args": keras.saving.serialize_keras_object(list(fn.args)),
-            "keywords": keras.saving.serialize_keras_object(fn.keywords),
-        }
-    if not _is_registered(fn):
-        raise ValueError(
-            f"transform_gradients: fn must be registered to be saved, got {fn!r}. Write "
-            f"@keras.saving.register_keras_serializable() before a named function, or use a clip "
-            f"of gradlab with functools.partial; or save weights only."
-        )
-    return keras.saving.serialize_keras_object(fn)
-
-
-def _is_registered(fn):
-    registered = fn if inspect.isfunction(fn) else type(fn)
-    name = keras.saving.get_registered_name(registered)
-    return keras.saving.get_registered_object(name) is registered
-
-
-def _fn_of(config, load):
-    if "partial" not in config:
-        return load(config)
-    args, keywords = load(config["args"]), load(config["keywords"])
-    return functools.partial(_fn_of(config["partial"], load), *args, **keywords)
