@@ -5,6 +5,8 @@ from collections import Counter, namedtuple
 
 import keras
 
+from gradlab import layers as _layers  # noqa: F401 - Keras saves and loads the ops it knows
+
 Swap = namedtuple("Swap", ["layer", "was", "now"])
 Swap.__doc__ = "An activation that was swapped: its layer, and its name before and now."
 
@@ -40,8 +42,9 @@ def swap_activations(model, swaps):
         ValueError: the model isn't built, a key names no activation of it, or one that is out of
             reach: a layer inside a layer that isn't a model, or one with weights, as ``PReLU``.
 
-    To save the copy, and to load it, Keras must know the functions by name:
-    ``keras.models.load_model(path, custom_objects={"guided_relu": gl.guided_relu})``.
+    The copy saves as the model does. Where it is loaded, ``gl.layers`` must have been named
+    before, which is when Keras learns of the ops of gradlab; a function of your own must be
+    registered: ``@keras.saving.register_keras_serializable()``.
 
     >>> import gradlab as gl, keras
     >>> model = keras.Sequential(

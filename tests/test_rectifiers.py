@@ -310,8 +310,8 @@ def test_a_swapped_model_loads_in_a_fresh_process(tmp_path):
     np.save(tmp_path / "x.npy", INPUTS)
     script = """
         import keras, numpy as np, gradlab as gl
-        known = {"guided_relu": gl.guided_relu}
-        model = keras.models.load_model("model.keras", custom_objects=known)
+        assert gl.layers
+        model = keras.models.load_model("model.keras")
         np.save("y.npy", model(np.load("x.npy")))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
