@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 
 # Between these the sum of squares of float32 gradients has lost nothing that matters: what
 # underflows in it is below 1e-38 per element, what overflows is infinite.
@@ -115,15 +116,20 @@ def _root(squares):
 
 def shortened(values, unit, length, bound):
     """Values, or where their norm exceeds the bound or isn't finite: that direction, or NaN."""
-    finite = tf.math.is_finite(length)
-    fits = finite & (unit * length <= bound)
-    # What isn't chosen below is finite all the same, for the sake of the gradient of the choice.
-    least = tf.where(fits, tf.zeros_like(length), bound)
-    factor = tf.where(finite, least / tf.where(length > 0, length, 1), float("nan"))
+    fits, factor = _fit(unit, length, bound)
     parts = [tf.cast(part, unit.dtype) for part in real_parts(values)]
     result = recombined([tf.where(fits, p, p / unit * factor) for p in parts], values.dtype)
     result.set_shape(values.shape)
     return result
+
+
+def _fit(unit, length, bound):
+    """Whether a norm is within the bound, and the factor for what is measured in units if not."""
+    finite = tf.math.is_finite(length)
+    fits = finite & (unit * length <= bound)
+    # Where it fits, the factor is finite all the same, for the sake of the gradient of a choice.
+    least = tf.where(fits, tf.zeros_like(length), bound)
+    return fits, tf.where(finite, least / tf.where(length > 0, length, 1), float("nan"))
 
 
 def shortened_units(bound, axes, values, rows):
@@ -168,40 +174,49 @@ def shortened_examples(leaf, unit, length, bound):
 def jointly_shortened(leaves, bound, dtype):
     """Leaves shortened to a joint norm, and the norm before.
 
-    Ordinary gradients take the direct way, which reads and writes them no more often than it
-    must; very large, very small, zero and non-finite ones the careful one.
+    Of ordinary gradients one look at each is enough for the norm; very large, very small, zero and
+    non-finite ones take the careful way.
     """
     if not leaves:
         return [], tf.zeros((), dtype)
     once = [values_of(summed(leaf)) for leaf in leaves]
-    half = tf.reduce_sum(tf.stack([tf.cast(_half_square(values), dtype) for values in once]))
+    half = tf.reduce_sum(tf.stack([_cast(_half_square(values), dtype) for values in once]))
     least, most = _ORDINARY_SQUARES
     ordinary = (half > least) & (half < most) & (bound > _ORDINARY_BOUND)
-
-    def directly():
-        norm = tf.sqrt(2 * half)
-        factor = tf.minimum(bound, norm) / norm
-        return [_scaled(values_of(leaf), factor) for leaf in leaves], norm
-
-    def carefully():
-        norms = [[tf.cast(n, dtype) for n in norm_of(values, None)] for values in once]
-        unit, length = joined(norms)
-        return [shortened(values_of(leaf), unit, length, bound) for leaf in leaves], unit * length
-
-    clipped, norm = tf.cond(ordinary, directly, _in_one_node(carefully))
-    return [with_values(*pair) for pair in zip(leaves, clipped, strict=True)], norm
+    found = tf.cond(
+        ordinary,
+        lambda: _ordinary_factors(tf.sqrt(2 * half), bound),
+        lambda: _careful_factors(once, bound, dtype),
+    )
+    _keep_whole(found[0])
+    norm, divisor, factor = found
+    return [with_values(leaf, _scaled(values_of(leaf), divisor, factor)) for leaf in leaves], norm
 
 
-def _in_one_node(function):
-    """``function``, as one node of a graph, so that a graph that doesn't call it pays for one."""
+def _ordinary_factors(norm, bound):
+    # In a graph, both branches must give tensors; in eager mode, None spares a division by 1.
+    one = None if tf.executing_eagerly() else tf.ones_like(norm)
+    return norm, one, tf.minimum(bound, norm) / norm
+
+
+def _careful_factors(values, bound, dtype):
+    norms = [[_cast(part, dtype) for part in norm_of(each, None)] for each in values]
+    unit, length = joined(norms)
+    fits, factor = _fit(unit, length, bound)
+    one = tf.ones_like(unit)
+    return unit * length, tf.where(fits, one, unit), tf.where(fits, one, factor)
+
+
+def _keep_whole(result):
+    """Let the ``tf.cond`` that gave ``result`` run as one node, if in a graph.
+
+    TensorFlow takes conditionals apart into a node per input and branch, which costs more than
+    the branch that is chosen, as each gradient is an input.
+    """
     if tf.executing_eagerly():
-        return function
-
-    def call():
-        options = {"autograph": False, "experimental_attributes": {"_noinline": True}}
-        return tf.function(function, **options).get_concrete_function()()
-
-    return call
+        return
+    op = result.op.inputs[0].op if result.op.type == "Identity" else result.op
+    op._set_attr("_lower_using_switch_merge", attr_value_pb2.AttrValue(b=False))
 
 
 def _half_square(values):
@@ -209,11 +224,12 @@ def _half_square(values):
     return halves[0] if len(halves) == 1 else tf.add_n(halves)
 
 
-def _scaled(values, factor):
-    dtype = wide(values.dtype)
-    factor = _cast(factor, dtype)
-    parts = [_cast(part, dtype) * factor for part in real_parts(values)]
-    return parts[0] if values.dtype == dtype else recombined(parts, values.dtype)
+def _scaled(values, divisor, factor):
+    """In two steps, as ``factor / divisor`` may be too small for a float."""
+    parts = [_cast(part, factor.dtype) for part in real_parts(values)]
+    parts = parts if divisor is None else [part / divisor for part in parts]
+    parts = [part * factor for part in parts]
+    return parts[0] if values.dtype == factor.dtype else recombined(parts, values.dtype)
 
 
 def _cast(values, dtype):
