@@ -56,7 +56,57 @@ ORACLES = {
     "override_gradient": lambda x, limit: (x, np.full_like(x, min(1.0, limit))),
     "numpy_op": lambda x, y: (x - y * np.floor(x / y), np.ones_like(x)),
     "py_func": lambda x, factor: (x**2, factor * x),
+    "round_ste": lambda x: (np.round(x), np.ones_like(x)),
+    "sign_ste": lambda x, clip_value: (np.sign(x), _window(x, clip_value)),
+    "approx_sign": lambda x: (np.sign(x), np.maximum(2 - 2 * np.abs(x), 0)),
+    "swish_sign": lambda x, beta: (
+        np.sign(x),
+        beta * (2 - beta * x * np.tanh(beta * x / 2)) / (1 + np.cosh(beta * x)),
+    ),
+    "heaviside_ste": lambda x, clip_value: (np.heaviside(x, 1), _window(x, clip_value)),
+    "ternary_ste": lambda x, threshold, clip_value: (
+        np.where(np.abs(x) > threshold, np.sign(x), 0),
+        _window(x, clip_value),
+    ),
+    "quantize_ste": lambda x, bits, low, high, outside: (
+        _nearest(x, np.linspace(low, high, 2**bits)),
+        np.where((low <= x) & (x <= high) | (outside == "pass"), 1.0, 0.0),
+    ),
+    "spike": lambda x, surrogate, alpha: (np.heaviside(x, 1), DERIVATIVES[surrogate](x, alpha)),
+    "guided_relu": lambda x, **rectifier: (_relu(x, **rectifier), _relu_slope(x, **rectifier)),
+    "deconv_relu": lambda x, **rectifier: (_relu(x, **rectifier), np.ones_like(x)),
+    "redirected_relu": lambda x, active, **rectifier: (
+        _relu(x, **rectifier),
+        np.where(active & (x >= rectifier["max_value"]), 1.0, _relu_slope(x, **rectifier)),
+    ),
 }
+DERIVATIVES = {
+    "Sigmoid": lambda x, a: a / (4 * np.cosh(a * x / 2) ** 2),
+    "FastSigmoid": lambda x, a: (1 + a * np.abs(x)) ** -2.0,
+    "ATan": lambda x, a: a / 2 / (1 + (np.pi * a * x / 2) ** 2),
+    "Triangular": lambda x, a: a * np.maximum(0, 1 - a * np.abs(x)),
+    "PiecewiseExp": lambda x, a: a / 2 * np.exp(-a * np.abs(x)),
+    "Erf": lambda x, a: a / np.sqrt(np.pi) * np.exp(-((a * x) ** 2)),
+    "SoftSign": lambda x, a: a / 2 * (1 + a * np.abs(x)) ** -2.0,
+    "Boxcar": lambda x, a: np.where(a * np.abs(x) <= 0.5, a, 0.0),
+    "LeakyReLU": lambda x, a: np.where(x < 0, 0.1, a),
+}
+
+
+def _window(x, half):
+    return np.where(np.abs(x) <= half, 1.0, 0.0)
+
+
+def _nearest(x, levels):
+    return levels[np.abs(x[:, None] - levels).argmin(1)]
+
+
+def _relu(x, negative_slope, max_value):
+    return np.minimum(np.where(x < 0, negative_slope * x, x), max_value)
+
+
+def _relu_slope(x, negative_slope, max_value):
+    return np.where(x < 0, negative_slope, np.where(x < max_value, 1.0, 0.0))
 
 
 def test_every_row_has_an_oracle_and_every_op_a_row():
@@ -64,7 +114,7 @@ def test_every_row_has_an_oracle_and_every_op_a_row():
     for name, spec in gl.SPECS.items():
         assert spec.name == name
         assert spec.op is getattr(gl, name)
-        assert spec.op.__module__ == f"gradlab.ops.{spec.room}"
+        assert f"{spec.op.__module__}.".startswith(f"gradlab.ops.{spec.room}.")
         assert spec.forward_formula
         assert spec.gradient_formula
 
