@@ -22,6 +22,15 @@ def converted(function):
     return tf_convert(functools.partial(function), control_status_ctx())
 
 
+def result_of(op, argument, function, x):
+    """Return ``function(x)``, if it is one tensor that has gradients."""
+    if not callable(function):
+        raise TypeError(
+            f"{op}: {argument} must be callable, got {kind(function)}. Pass a function of x."
+        )
+    return gradient_tensor(op, f"what {argument} returned", converted(function)(x))
+
+
 def gradient_tensor(op, argument, value):
     """Return ``value`` as a tensor that gradients can flow through, or say why it can't be one."""
     if not isinstance(value, tf.Tensor):
@@ -58,7 +67,8 @@ def kind(value):
     """Say in an error message what ``value`` is."""
     if isinstance(value, str):
         return repr(value)
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def _way_out(op, argument, value):
@@ -217,13 +227,8 @@ def as_axes(op, argument, axes, x):
     return axes
 
 
-def output_tensor(op, function, value):
-    """Return what the caller's function returned, if it is one tensor that has gradients."""
-    return gradient_tensor(op, f"what {function} returned", value)
-
-
 def same_form(op, one, value, other, surrogate):
-    """Refuse two tensors of which one can't stand in for the other."""
+    """Return ``value``, if it can stand in for ``surrogate``."""
     if value.dtype != surrogate.dtype:
         raise TypeError(
             f"{op}: {one} and {other} must agree in dtype, got {value.dtype.name} and "
@@ -234,3 +239,12 @@ def same_form(op, one, value, other, surrogate):
             f"{op}: {one} and {other} must agree in shape, got {value.shape} and "
             f"{surrogate.shape}. Broadcast what they return to one shape."
         )
+    known = value.shape.is_fully_defined() and surrogate.shape.is_fully_defined()
+    return value if known else _same_size(value, surrogate)
+
+
+def _same_size(value, surrogate):
+    # Shapes known only when it runs: a reshape that fails where they differ in size.
+    reshaped = tf.reshape(value, tf.shape(surrogate))
+    reshaped.set_shape(value.shape)
+    return reshaped

@@ -21,7 +21,7 @@ def custom_gradient(f=None):
         gradient: rule(g)          (g: upstream)
 
     As ``tf.custom_gradient``, and beyond it: keywords are bound to their parameters, where
-    TensorFlow drops the gradient or raises; forward mode transposes the rule, where TensorFlow
+    TensorFlow drops the rule or raises; forward mode transposes the rule, where TensorFlow
     gives the tangent of the plain forward in silence, so the rule must be linear in g there;
     ``vectorized_map`` keeps the rule whether the tape is inside or outside; a rule may read
     tensors and variables around it inside ``tf.cond`` and ``tf.while_loop``; and what the rule
@@ -31,10 +31,12 @@ def custom_gradient(f=None):
         f: callable. Its arguments are tensors, structures of tensors, or anything else, which
             gets no gradient. It returns ``(y, rule)``, with y a tensor or a structure of tensors,
             and ``rule(*upstreams)`` returning one gradient, or None, per argument that is a
-            tensor, a variable, a number or an array (those in structures count one by one;
-            keywords stand in the order of the signature). If f reads trainable variables, the
-            rule takes ``variables=`` too and returns ``(gradients, gradients_of_variables)``;
-            the latter are cast to the dtype of each variable, as under mixed precision.
+            tensor or a variable (those in structures count one by one; keywords stand in the
+            order of the signature). As TensorFlow counts numbers, arrays and strings too, the
+            rule may return None for each of them as well, or for none. If f reads trainable
+            variables, the rule takes ``variables=`` too and returns ``(gradients,
+            gradients_of_variables)``; the latter are cast to the dtype of each variable, as under
+            mixed precision.
 
     Returns:
         A callable with the signature of f that returns y.
@@ -169,13 +171,19 @@ class _CallersRule:
     def __call__(self, upstreams, _):
         returned = self.rule(*upstreams, **self._keywords())
         gradients, of_variables = returned if self.variables else (returned, [])
-        gradients, of_variables = tf.nest.flatten(gradients), tf.nest.flatten(of_variables)
-        self._check_count("argument", gradients, [argument for argument, _ in self.leaves])
+        owed = self._owed(tf.nest.flatten(gradients))
+        of_variables = tf.nest.flatten(of_variables)
         self._check_count("variable", of_variables, [v.name for v in self.variables])
-        pairs = zip(self.leaves, gradients, strict=True)
-        checked = [self._checked(*leaf, g) for leaf, g in pairs if isinstance(leaf[1], tf.Tensor)]
+        checked = [self._checked(*leaf, g) for leaf, g in owed if isinstance(leaf[1], tf.Tensor)]
         pairs = zip(self.variables, of_variables, strict=True)
         return checked + [self._checked_variable(v, g) for v, g in pairs]
+
+    def _owed(self, gradients):
+        """Each leaf with its gradient; numbers and arrays may have been left out."""
+        tensors = [leaf for leaf in self.leaves if isinstance(leaf[1], tf.Tensor)]
+        leaves = tensors if len(gradients) == len(tensors) else self.leaves
+        self._check_count("argument", gradients, [argument for argument, _ in leaves])
+        return list(zip(leaves, gradients, strict=True))
 
     def _keywords(self):
         return {"variables": self.variables} if self.variables else {}

@@ -6,11 +6,10 @@ from tensorflow.python.eager import record
 from gradlab.ops.arguments import (
     check_broadcast,
     check_ordered,
-    converted,
     gradient_tensor,
-    output_tensor,
     parameter,
     refuse_complex_tensor,
+    result_of,
     same_form,
     unconverted,
 )
@@ -53,17 +52,19 @@ def replace_gradient(x, forward, backward):
     op = "replace_gradient"
     x = gradient_tensor(op, "x", x)
     value = _untracked(op, x, forward)
-    surrogate = output_tensor(op, "backward", converted(backward)(x))
-    same_form(op, "forward", value, "backward", surrogate)
-    return _swapped(op, value, surrogate)
+    surrogate = result_of(op, "backward", backward, x)
+    return _swapped(op, value, "backward", surrogate)
 
 
 def _untracked(op, x, forward):
     with record.stop_recording():
-        return output_tensor(op, "forward", converted(forward)(x))
+        return result_of(op, "forward", forward, x)
 
 
-def _swapped(op, value, surrogate):
+def _swapped(op, value, source, surrogate):
+    """The value, with the gradient of the surrogate, which comes from ``source``."""
+    with record.stop_recording():
+        value = same_form(op, "forward", value, source, surrogate)
     return substitute(op, [value], [surrogate], _as_it_is)[0]
 
 
@@ -106,11 +107,11 @@ def stop_gradient_trick(x, forward, backward):
     op = "stop_gradient_trick"
     x = gradient_tensor(op, "x", x)
     f = _untracked(op, x, forward)
-    b = output_tensor(op, "backward", converted(backward)(x))
-    same_form(op, "forward", f, "backward", b)
+    b = result_of(op, "backward", backward, x)
     with record.stop_recording():
-        difference = tf.stop_gradient(f - b)
-    return b + difference
+        difference = same_form(op, "forward", f, "backward", b) - b
+    # Nothing was recorded, which is enough in eager mode; a graph still has the path.
+    return b + (difference if tf.executing_eagerly() else tf.stop_gradient(difference))
 
 
 @unconverted
@@ -147,9 +148,7 @@ def straight_through(x, forward):
     """
     op = "straight_through"
     x = gradient_tensor(op, "x", x)
-    value = _untracked(op, x, forward)
-    same_form(op, "forward", value, "x", x)
-    return _swapped(op, value, x)
+    return _swapped(op, _untracked(op, x, forward), "x", x)
 
 
 @unconverted
@@ -192,4 +191,4 @@ def clip_by_value_preserve_gradient(x, clip_value_min, clip_value_max):
     check_broadcast(op, "clip_value_max", high, x)
     with record.stop_recording():
         value = tf.maximum(tf.minimum(x, high), low)
-    return _swapped(op, value, x)
+    return _swapped(op, value, "x", x)
