@@ -226,7 +226,7 @@ class _Cloning:
 
     def _activation_or_clone(self, layer):
         now = _replacement(self.swaps, _found_itself("", layer, None).called)
-        return _clone(layer) if now is None else keras.layers.Activation(now, name=layer.name)
+        return _clone(layer) if now is None else _as_layer(now, layer)
 
     def _swap_inside(self, layer, clone):
         for each in _found_inside("", clone):
@@ -235,5 +235,12 @@ class _Cloning:
                 setattr(each.owner, each.attribute, now)
 
 
+def _as_layer(function, operation):
+    policy = getattr(operation, "dtype_policy", None)
+    return keras.layers.Activation(function, name=operation.name, dtype=policy)
+
+
 def _clone(layer):
+    if isinstance(layer, keras.layers.Lambda):
+        return layer  # Keras won't rebuild its function, and there are no weights to keep apart.
     return layer.__class__.from_config(layer.get_config())

@@ -239,7 +239,6 @@ def test_the_copy_has_weights_of_its_own():
         (keras.activations.relu, ["inner/deep"]),
         ("softmax", ["last"]),
     ],
-    ids=str,
 )
 def test_keys_name_activations_in_several_ways(key, layers):
     copy, swapped = gl.swap_activations(mixed_model(), {key: lambda x: 0 * x + 7.0})
@@ -272,6 +271,29 @@ def test_recurrent_cells_and_wrappers():
     assert copy.get_layer("each").layer.activation is keras.activations.softplus
     x = np.ones([1, 4, 3], np.float32)
     assert np.any(copy(x).numpy() != model(x).numpy())
+
+
+def test_shared_layers_lambdas_and_several_outputs():
+    shared = keras.layers.Dense(3, "relu", name="shared")
+    x = keras.Input([3])
+    h = keras.layers.Lambda(lambda t: t * 2.0)(shared(shared(x)))
+    h = keras.layers.Concatenate()([keras.activations.relu(h), x])
+    model = keras.Model(x, {"whole": h, "part": h[:, :2] + 1.0})
+    copy, swapped = gl.swap_activations(model, {"relu": gl.guided_relu})
+    assert [s.layer for s in swapped][0] == "shared"
+    assert len(swapped) == 2
+    assert len(copy.weights) == 2
+    for name, value in model(INPUTS).items():
+        np.testing.assert_allclose(copy(INPUTS)[name], value, rtol=1e-6)
+
+
+def test_mixed_precision_is_kept():
+    layers = [
+        keras.layers.Dense(4, dtype="mixed_float16"),
+        keras.layers.ReLU(dtype="mixed_float16"),
+    ]
+    copy, _ = gl.swap_activations(keras.Sequential([keras.Input([3]), *layers]), {"relu": "tanh"})
+    assert [layer.compute_dtype for layer in copy.layers] == ["float16", "float16"]
 
 
 def test_options_make_other_names():
