@@ -149,7 +149,8 @@ def _first_of_batch(mode, f, xs, upstreams):
     batch_upstreams = [tf.stack([u, u * 5, u]) for u in upstreams]
     ys, gradients = mode(mapped, batch, batch_upstreams)
     for rows in [*ys, *gradients]:
-        assert rows is None or np.array_equal(rows[0], rows[2], equal_nan=True)
+        # Not bit for bit: the CPU rounds the last few elements of a tensor by other instructions.
+        assert rows is None or np.allclose(rows[0], rows[2], rtol=1e-5, atol=0, equal_nan=True)
     return [y[0] for y in ys], [None if g is None else g[0] for g in gradients]
 
 
