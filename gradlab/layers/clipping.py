@@ -5,6 +5,7 @@ import math
 import tensorflow as tf
 
 from gradlab.layers.sharing import GradientLayer, serializable, settable
+from gradlab.ops.arguments import gradient_tensor
 from gradlab.ops.clipping import clip_gradient_by_norm, clip_gradient_by_value
 
 
@@ -102,18 +103,18 @@ class ClipGradient(GradientLayer):
         if self.clip_norm is None:
             low, high = map(tf.convert_to_tensor, (self.clip_value_min, self.clip_value_max))
             return clip_gradient_by_value(inputs, low, high)
-        clip_norm = tf.convert_to_tensor(self.clip_norm)
-        return clip_gradient_by_norm(inputs, clip_norm, self._axes(inputs))
+        x = gradient_tensor("clip_gradient_by_norm", "x", inputs)
+        return clip_gradient_by_norm(x, tf.convert_to_tensor(self.clip_norm), self._axes(x))
 
-    def _axes(self, inputs):
+    def _axes(self, x):
         if self.norm_over == "batch":
             return None
-        if not inputs.shape.rank:
+        if not x.shape.rank:
             raise ValueError(
                 f"ClipGradient: x must have a first axis, that of the examples, got shape "
-                f"{inputs.shape}. Use norm_over='batch', or tf.ensure_shape before."
+                f"{x.shape}. Use norm_over='batch', or tf.ensure_shape before."
             )
-        return list(range(1, inputs.shape.rank))
+        return list(range(1, x.shape.rank))
 
     def get_config(self):
         """Return what ``from_config`` needs: limits are those that the layer began with."""

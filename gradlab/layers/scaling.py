@@ -19,7 +19,7 @@ class _Scaling(GradientLayer):
     def check_number(self, argument, value):
         """Refuse a scale that the variable can't hold."""
         dtype = tf.as_dtype(self.variable_dtype)
-        if abs(value) > dtype.max:
+        if abs(value) > float(dtype.max):
             raise ValueError(
                 f"{type(self).__name__}: {argument} must be finite in {dtype.name}, got {value}. "
                 f"Only a smaller one scales: an infinite one makes 0 · ∞ = NaN of what is 0."
