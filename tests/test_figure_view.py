@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import gradlab as gl
-from gradlab.widgets.png import encode
 
 
 def pixels(png):
@@ -95,9 +94,3 @@ def test_the_script_ships_with_the_package_and_fetches_nothing(moving):
         assert "http" not in str(source)
         assert "import " not in str(source)
     assert "render" in str(view._esm)
-
-
-@pytest.mark.parametrize("channels", [3, 4])
-def test_encode_is_exact(channels):
-    image = np.random.default_rng(0).integers(0, 256, (7, 5, channels)).astype(np.uint8)
-    np.testing.assert_array_equal(pixels(encode(image)), image[..., :3])

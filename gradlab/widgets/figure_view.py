@@ -1,6 +1,7 @@
 """A matplotlib figure in the browser: only what moves is drawn, and it reads aloud."""
 
 import io
+import zlib
 from pathlib import Path
 
 import anywidget
@@ -8,8 +9,6 @@ import numpy as np
 import traitlets
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
-
-from gradlab.widgets.png import encode
 
 _HERE = Path(__file__).parent
 
@@ -66,7 +65,7 @@ class FigureView(anywidget.AnyWidget):
             return
         self._canvas.restore_region(self._background)
         self._draw_animated()
-        self.png = encode(self._canvas.buffer_rgba())
+        self.png = _quick_png(self._pixels())
 
     def redraw(self):
         """Draw all of it anew, such as after a change of limits, and send the frame."""
@@ -74,7 +73,7 @@ class FigureView(anywidget.AnyWidget):
         self._background = self._canvas.copy_from_bbox(self.figure.bbox)
         self._draw_animated()
         self._place_track()
-        self.png = encode(self._canvas.buffer_rgba())
+        self.png = _quick_png(self._pixels())
 
     def follow(self, axes, label="probe", step=None):
         """Let the reader drag a probe along the x of some axes, or move it by the arrow keys.
@@ -98,10 +97,13 @@ class FigureView(anywidget.AnyWidget):
         try:
             self._canvas.draw()
             self._draw_animated()
-            return _small_png(np.asarray(self._canvas.buffer_rgba())[..., :3])
+            return _small_png(self._pixels())
         finally:
             self.figure.dpi = shown
             self._canvas.draw()
+
+    def _pixels(self):
+        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
 
     def _draw_animated(self):
         for artist in self._animated:
@@ -118,9 +120,15 @@ class FigureView(anywidget.AnyWidget):
         self.redraw()
 
 
+def _quick_png(pixels):
+    """A PNG soon made: runs of one colour, which is most of a figure, are all it looks for."""
+    file = io.BytesIO()
+    pixels.save(file, "png", compress_level=1, compress_type=zlib.Z_RLE)
+    return file.getvalue()
+
+
 def _small_png(pixels):
     """A PNG with a palette: a third of the size in true colour."""
     file = io.BytesIO()
-    palette = Image.fromarray(pixels).quantize(128, method=Image.Quantize.MAXCOVERAGE)
-    palette.save(file, "png", optimize=True)
+    pixels.quantize(128, method=Image.Quantize.MAXCOVERAGE).save(file, "png", optimize=True)
     return file.getvalue()
