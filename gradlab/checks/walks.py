@@ -16,7 +16,7 @@ _SUSPICIOUS = 0.02  # sides further apart than this share of them: look closer
 _UNDEFINED = 1e-3  # how much closer to look where f isn't finite a step away
 _FINE = 1e-10
 _SOME = 64  # elements tried one by one where no direction is free of kinks
-_OUTPUTS = 8  # tried one by one for the output at fault
+_OUTPUTS = 4  # tried one by one for the output at fault
 
 
 class Walk:
