@@ -93,11 +93,16 @@ def norm_of(values, axes):
     parts = [tf.cast(part, wide(values.dtype)) for part in real_parts(values)]
     peak = functools.reduce(tf.maximum, [tf.reduce_max(tf.abs(p), axes, keep) for p in parts])
     # What is smaller is subnormal: some kernels take that for 0, and would divide by it.
-    usable = (peak >= np.finfo(peak.dtype.as_numpy_dtype).tiny) & (peak < float("inf"))
+    usable = (peak >= _tiny(peak.dtype)) & (peak < float("inf"))
     # The unit cancels out of the norm: no gradient belongs to it.
     unit = tf.stop_gradient(tf.where(usable, peak, tf.ones_like(peak)))
     squares = tf.add_n([tf.reduce_sum(tf.square(p / unit), axes, keep) for p in parts])
     return unit, _root(squares)
+
+
+def _tiny(dtype):
+    """The smallest number that isn't subnormal; that of float32 is 2⁻¹²⁶."""
+    return np.finfo(dtype.as_numpy_dtype).tiny
 
 
 def joined(norms):
@@ -189,12 +194,12 @@ def jointly_shortened(leaves, bound, dtype):
         lambda: _careful_factors(once, bound, dtype),
     )
     _keep_whole(found[0])
-    norm, divisor, factor = found
-    return [with_values(leaf, _scaled(values_of(leaf), divisor, factor)) for leaf in leaves], norm
+    norm, *factors = found
+    return [with_values(leaf, _scaled(values_of(leaf), *factors)) for leaf in leaves], norm
 
 
 def _ordinary_factors(norm, bound):
-    # In a graph, both branches must give tensors; in eager mode, None spares a division by 1.
+    # In a graph, both branches must give tensors; in eager mode, None spares a product with 1.
     one = None if tf.executing_eagerly() else tf.ones_like(norm)
     return norm, one, tf.minimum(bound, norm) / norm
 
@@ -203,8 +208,10 @@ def _careful_factors(values, bound, dtype):
     norms = [[_cast(part, dtype) for part in norm_of(each, None)] for each in values]
     unit, length = joined(norms)
     fits, factor = _fit(unit, length, bound)
-    one = tf.ones_like(unit)
-    return unit * length, tf.where(fits, one, unit), tf.where(fits, one, factor)
+    # Not the unit if its reciprocal is, or may be computed as, subnormal: that's taken for 0.
+    measure = tf.minimum(unit, 0.25 / _tiny(dtype))
+    first = tf.where(fits, tf.ones_like(unit), 1 / measure)
+    return unit * length, first, tf.where(fits, tf.ones_like(unit), factor * (measure / unit))
 
 
 def _keep_whole(result):
@@ -224,12 +231,12 @@ def _half_square(values):
     return halves[0] if len(halves) == 1 else tf.add_n(halves)
 
 
-def _scaled(values, divisor, factor):
-    """In two steps, as ``factor / divisor`` may be too small for a float."""
-    parts = [_cast(part, factor.dtype) for part in real_parts(values)]
-    parts = parts if divisor is None else [part / divisor for part in parts]
-    parts = [part * factor for part in parts]
-    return parts[0] if values.dtype == factor.dtype else recombined(parts, values.dtype)
+def _scaled(values, first, second):
+    """Values times two factors, whose product may be too small for a float."""
+    parts = [_cast(part, second.dtype) for part in real_parts(values)]
+    parts = parts if first is None else [part * first for part in parts]
+    parts = [part * second for part in parts]
+    return parts[0] if values.dtype == second.dtype else recombined(parts, values.dtype)
 
 
 def _cast(values, dtype):
