@@ -122,16 +122,20 @@ def override_gradient(rules):
 
     Raises:
         TypeError, ValueError: for rules that are not as described.
-        ValueError: on the first call, if there is no op of a given type inside; and when the
-            gradient is taken, as for ``register_gradient``.
+        ValueError: on the first call, if there is no op of a given type inside.
+        ValueError, TypeError: on the first call, or when the gradient is taken, if a rule returns
+            another number of gradients than inputs, or one of another shape or dtype.
+        RuntimeError: on the first call, after ``tf.config.run_functions_eagerly(True)``.
         NotImplementedError: on the first call, where ops can't be reached: inside a
             ``ConcreteFunction`` or a function from a saved model, and under
             ``tf.recompute_grad``.
 
     Being a ``tf.function``, the result traces f once for every signature: Python numbers as
-    arguments trace anew for each value, and prints happen once. It saves as any function does;
-    an op whose inputs and outputs differ in number or shape can only be saved without its rule.
-    Forward mode is right for rules that are linear in the upstream.
+    arguments trace anew for each value, and prints happen once. A rule is called while tracing,
+    too, to see which tensors around it it reads. The body of a ``tf.py_function`` has no graph,
+    and is not reached. The result saves as any function does; an op whose inputs and outputs
+    differ in number, shape or dtype can only be saved without its rule. Forward mode is right for
+    rules that are linear in the upstream.
     """
     if not isinstance(rules, dict) or not rules:
         raise TypeError(f"override_gradient: rules must be a dict of op type: rule, got {rules!r}")
