@@ -194,8 +194,10 @@ def jointly_shortened(leaves, bound, dtype):
         lambda: _careful_factors(once, bound, dtype),
     )
     _keep_whole(found[0])
-    norm, *factors = found
-    return [with_values(leaf, _scaled(values_of(leaf), *factors)) for leaf in leaves], norm
+    norm, first, second = found
+    second = _apart(second)
+    clipped = [_scaled(values_of(leaf), first, second) for leaf in leaves]
+    return [with_values(*pair) for pair in zip(leaves, clipped, strict=True)], norm
 
 
 def _ordinary_factors(norm, bound):
@@ -226,6 +228,16 @@ def _keep_whole(result):
     op._set_attr("_lower_using_switch_merge", attr_value_pb2.AttrValue(b=False))
 
 
+def _apart(factor):
+    """A factor that a graph doesn't multiply with another before it meets a gradient.
+
+    TensorFlow turns (g · a) · b into g · (a · b) where a and b have the shape of scalars.
+    """
+    if tf.executing_eagerly():
+        return factor
+    return tf.raw_ops.PlaceholderWithDefault(input=factor, shape=None)
+
+
 def _half_square(values):
     halves = [tf.nn.l2_loss(_cast(part, wide(values.dtype))) for part in real_parts(values)]
     return halves[0] if len(halves) == 1 else tf.add_n(halves)
@@ -236,7 +248,9 @@ def _scaled(values, first, second):
     parts = [_cast(part, second.dtype) for part in real_parts(values)]
     parts = parts if first is None else [part * first for part in parts]
     parts = [part * second for part in parts]
-    return parts[0] if values.dtype == second.dtype else recombined(parts, values.dtype)
+    result = parts[0] if values.dtype == second.dtype else recombined(parts, values.dtype)
+    result.set_shape(values.shape)
+    return result
 
 
 def _cast(values, dtype):
