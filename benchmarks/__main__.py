@@ -8,7 +8,7 @@ import argparse
 import importlib
 import sys
 
-ROOMS = ("ops", "python", "explorer", "checks")
+ROOMS = ("ops", "python", "explorer", "checks", "optimizing")
 
 
 def rows(rooms=ROOMS):

@@ -180,16 +180,13 @@ def test_readme_lists_every_lesson():
         assert f"(notebooks/{source.stem}.ipynb)" in README
 
 
-def test_readme_lists_every_op():
-    ops = [
-        name
-        for room, names in gradlab._ROOMS.items()
-        if room.startswith("gradlab.ops")
-        for name in names
-    ]
+def test_readme_names_what_is_public_and_nothing_else():
+    rooms = gradlab._ROOMS.items()
+    names = {name for room, names in rooms if room.startswith("gradlab.ops") for name in names}
+    told = set(re.findall(r"`(\w+)", README))
+    assert names <= told
     rows = set(re.findall(r"^\| `(\w+)", README, re.M))
-    assert set(ops) <= rows
-    assert rows <= {name for names in gradlab._ROOMS.values() for name in names}
+    assert rows <= set(gradlab.__all__)
 
 
 # Benchmarks.
