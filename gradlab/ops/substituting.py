@@ -239,7 +239,13 @@ def _name_gradient(op, layout):
     name = f"gradlab.{layout.name}-{ops.uid()}"
     _keep(op.graph, layout)
     weak = weakref.ref(layout)
-    ops.gradient_registry.register(lambda op, *upstreams: weak().gradients(op, *upstreams), name)
+
+    # AutoGraph would read this file from disk when a SavedModel is written.
+    @tf.autograph.experimental.do_not_convert
+    def gradients(op, *upstreams):
+        return weak().gradients(op, *upstreams)
+
+    ops.gradient_registry.register(gradients, name)
     weakref.finalize(layout, ops.gradient_registry._registry.pop, name, None)
     op._set_attr("_gradient_op_type", attr_value_pb2.AttrValue(s=name.encode()))
 
