@@ -91,6 +91,13 @@ def test_norm_of_zero_and_limits_of_zero_and_infinity(mode, dtype):
 
 
 @WAYS
+@pytest.mark.parametrize(("dtype", "least"), [(tf.float32, 1e-45), (tf.float64, 5e-324)])
+def test_a_limit_of_zero_stops_the_least_number_too(mode, dtype, least):
+    for zero in (0.0, tf.constant(0.0)):
+        assert gradient(mode, by_norm(zero), [least, 0.0], dtype).tolist() == [0.0, 0.0]
+
+
+@WAYS
 def test_infinite_elements_share_the_norm(mode):
     got = gradient(mode, by_norm(3.0), [INF, 3e38, 0.0])
     np.testing.assert_allclose(got, [3.0, 0.0, 0.0], rtol=1e-6)
