@@ -60,11 +60,12 @@ def _norm(g, axes=None):
 
 
 def _clipped(g, clip_norm, axes=None):
-    return g * np.minimum(1.0, clip_norm / _norm(g, axes))
+    return g * np.minimum(1.0, clip_norm / np.maximum(_norm(g, axes), 1e-300))
 
 
 def _jointly(gs, clip_norm):
-    factor = min(1.0, clip_norm / np.sqrt(sum(_norm(g) ** 2 for g in gs)))
+    norm = np.sqrt(sum(_norm(g) ** 2 for g in gs))
+    factor = min(1.0, clip_norm / max(norm, 1e-300))
     return [g * factor for g in gs]
 
 

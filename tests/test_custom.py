@@ -351,6 +351,16 @@ def test_a_thousand_traces_grow_neither_registry_nor_memory():
     assert trace_often(1000) == before
 
 
+def test_the_forward_copies_no_memory():
+    x = tf.random.stateless_normal([4096], [1, 2])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = gl.clip_gradient_by_norm(x, 1.0)
+    # Unlike numpy(), _numpy() shows the tensor's own buffer.
+    assert y is not x
+    assert np.shares_memory(y._numpy(), x._numpy())
+
+
 def test_an_op_traced_in_a_function_outlives_the_function_around():
     @tf.function
     def inner(x):
