@@ -52,8 +52,8 @@ def shown_kind(value):
 
 def _verdict_of_trial(trial, answer):
     observed = _observe(trial, answer)
-    if answer.returned_none:
-        return f"not yet: {answer.name} returned None"
+    if answer.fault:
+        return answer.fault
     if not isinstance(observed, Exception) and same(observed, trial.expected):
         return None
     hint = hint_for(trial, observed)
@@ -86,7 +86,7 @@ def _message(error):
 
 
 class _Watched:
-    """The reader's function, remembering whether it ever returned None.
+    """The reader's function, remembering the line on what it must never return, if it did.
 
     Remembered rather than read off an exception, for a trial may call it deep inside TensorFlow,
     which re-raises as it pleases.
@@ -96,14 +96,25 @@ class _Watched:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = _name(function)
-        self.returned_none = False
+        self.fault = None
 
     def __call__(self, *args, **kwargs):
         result = self.function(*args, **kwargs)
-        if result is None:
-            self.returned_none = True
-            raise TypeError(f"{self.name} returned None")
+        self.fault = self.fault or _fault(self.name, result)
+        if self.fault:
+            raise TypeError(self.fault)
         return result
+
+
+def _fault(name, result):
+    if result is None:
+        return f"not yet: {name} returned None"
+    if isinstance(result, tuple) and any(map(callable, result)):
+        return (
+            f"close: {name} returned its rule along with the forward; "
+            "put @tf.custom_gradient above it, which takes the two apart"
+        )
+    return None
 
 
 def _name(function):
