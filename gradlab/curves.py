@@ -169,7 +169,7 @@ class _Program:
 
     def __init__(self, f, places, numbers, device):
         self._f, self._device, self._notes = f, device, {}
-        self._span = float(places[-2] - places[0])
+        self._span = float(places[-2]) - float(places[0])
         self._prepare(_apply, _differentiate)
         if not self._is_elementwise(places, numbers):
             self._prepare(_apply_each, _differentiate_each)
@@ -197,12 +197,30 @@ class _Program:
         return slopes(values.reshape(around.shape), step, np.abs(places), np.finfo(precision).eps)
 
     def _finest(self, places, numbers):
-        """float64 where f takes it and gives it back."""
+        """float64 where f takes it, computes in it and gives it back."""
         try:
-            self._slopes(places, numbers, "float64")
+            coarse = self._is_coarse(places, numbers)
         except Exception:  # whatever a function does with a dtype it wasn't written for
             return "float32"
-        return "float64"
+        return "float32" if coarse else "float64"
+
+    def _is_coarse(self, places, numbers):
+        """Whether f gives or takes float32 although it is given float64: Keras, or a cast inside.
+
+        Who casts x to float32 can't tell it from its float32 neighbour. Neither can a function
+        that is constant there, so only places where f moves to both sides are asked.
+        """
+        step = 2.0**-16 * self._span
+        here = places.astype(np.float64) + step / np.pi  # on no float32
+        asked = np.concatenate([here, _float32(here).astype(np.float64), here - step, here + step])
+        (raw,) = self._run(self._apply, _values(numbers, "float64"), numbers, asked)
+        if raw.dtype != tf.float64:
+            return True
+        here, neighbour, left, right = np.asarray(raw).reshape(4, -1)
+        with np.errstate(all="ignore"):
+            least = np.minimum(np.abs(here - left), np.abs(right - here))
+            moves = np.isfinite(least) & (least > 1e-10 * np.abs(here))
+        return moves.any() and np.mean(here[moves] == neighbour[moves]) > 0.1
 
     def _is_elementwise(self, places, numbers):
         """Whether a few points give alone what they give among the others."""
@@ -223,12 +241,14 @@ class _Program:
     def _note(self, text):
         self._notes[text] = True
 
-    def _call(self, traced, tensors, numbers, *arrays):
+    def _call(self, *arguments):
+        return [np.asarray(result, np.float64) for result in self._run(*arguments)]
+
+    def _run(self, traced, tensors, numbers, *arrays):
         with tf.device(self._device.name), warnings.catch_warnings():
             # NumPy's own remarks on log(-1) inside a reader's function: the curve shows a gap.
             warnings.simplefilter("ignore", RuntimeWarning)
-            results = traced(tensors, numbers, *arrays)
-        return [np.asarray(result, np.float64) for result in results]
+            return traced(tensors, numbers, *arrays)
 
 
 class _Traced:
@@ -337,7 +357,7 @@ def slopes(values, step, distance, eps):
         bend_near = 2 * (right - 2 * here + left) / step
         bend_wide = (far_right - 2 * here + far_left) / step
         size = np.nanmax(np.where(np.isfinite(values), np.abs(values), 0), initial=0)
-        noise = 32 * eps * (size + distance * np.abs(near)) / step
+        noise = 128 * eps * (size + distance * np.abs(near)) / step
         kink = (np.abs(bend_near) > 0.75 * np.abs(bend_wide)) & (
             np.abs(bend_near) > noise + 1e-4 * np.abs(near)
         )

@@ -140,6 +140,48 @@ def test_a_function_for_float32_alone_has_a_slope_too():
     assert not curve.parted.any()
 
 
+def _tanh_net():
+    tf.keras.utils.set_random_seed(0)
+    hidden = tf.keras.layers.Dense(8, activation="tanh")
+    net = tf.keras.Sequential([tf.keras.Input((1,)), hidden, tf.keras.layers.Dense(1)])
+    return lambda x: net(x[:, tf.newaxis])[:, 0]
+
+
+def _square_gradient(op, upstream):
+    return 2 * tf.cast(op.inputs[0], tf.float32) * upstream
+
+
+FLOAT32_INSIDE = {
+    "a Keras layer": lambda: tf.keras.layers.Activation("gelu"),
+    "a Keras model": _tanh_net,
+    "a cast": lambda: lambda x: tf.sin(tf.cast(x, tf.float32)),
+    "a cast and back": lambda: lambda x: tf.cast(tf.sin(tf.cast(x, tf.float32)), x.dtype) * 0.3,
+    "a cast in one branch": lambda: (
+        lambda x: tf.where(x > 0, tf.cast(tf.sin(tf.cast(x, tf.float32)), x.dtype), tf.sin(x))
+    ),
+    "py_func": lambda: lambda x: gl.py_func(np.square, [x], tf.float32, grad=_square_gradient) / 2,
+    "numpy_op": lambda: gl.numpy_op(np.sin, lambda x, g: g * np.cos(x), dtype=tf.float32),
+}
+
+
+@pytest.mark.parametrize("name", FLOAT32_INSIDE)
+def test_float32_inside_a_function_is_not_taken_for_kinks_and_slopes(name):
+    curve = gl.curve(FLOAT32_INSIDE[name]())
+    assert np.isfinite(curve.slope).all()
+    np.testing.assert_allclose(curve.slope, curve.gradient, atol=1e-3)
+    assert not curve.parted.any()
+
+
+@pytest.mark.parametrize(
+    "f", [tf.sin, tf.nn.relu, tf.round, lambda x: tf.sin(x) ** 2 + tf.cos(x) ** 2, tf.math.log]
+)
+def test_a_function_in_float64_is_measured_in_float64(f):
+    evaluate = Evaluator(f)
+    evaluate()
+    (program,) = evaluate._programs.values()
+    assert program._precision == "float64"
+
+
 def test_parameters_move_without_retracing():
     traces = []
 
