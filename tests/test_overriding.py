@@ -19,6 +19,7 @@ from modes import (
     save_and_load_all_in_fresh_process,
     taped,
 )
+from tensorflow.python.distribute import mirrored_run
 from tensorflow.python.eager import execute
 from tensorflow.python.eager.polymorphic_function import tracing_compilation
 from tensorflow.python.framework import ops
@@ -227,6 +228,58 @@ def test_two_replicas():
     np.testing.assert_allclose(of_x, 7 * U, rtol=1e-6)
 
 
+def in_replicas(devices, f, *inner):
+    """What f makes of x in the last replica, run by a strategy inside of the wrapped function."""
+    strategy = tf.distribute.MirroredStrategy(devices)
+
+    def run(x):
+        result = strategy.run(f, (x, *inner))
+        return strategy.experimental_local_results(result)[-1]
+
+    return run
+
+
+@pytest.mark.parametrize("devices", [["CPU:0"], ["CPU:0", "CPU:1"]])
+@pytest.mark.parametrize("f", [tf.nn.relu, traced_before, in_cond, relu_times_7(tf.nn.relu)])
+def test_replicas_inside(devices, f):
+    # -relu(-x), outside of the replicas, has the rule's 7, too, and they cancel but for the signs.
+    run = in_replicas(devices, f)
+    overridden = relu_times_7(lambda x: run(x) + tf.nn.relu(-x))
+    np.testing.assert_allclose(gradient(overridden, tensor(X)), 0 * X)
+    np.testing.assert_allclose(gradient(lambda x: overridden(2.0 * x), tensor(X)), 0 * X)
+    np.testing.assert_allclose(gradient(relu_times_7(run), tensor(X)), 7 + 0 * X)
+
+
+def test_replicas_outside_are_left_alone():
+    run = in_replicas(["CPU:0"], traced_before)
+    np.testing.assert_allclose(gradient(relu_times_7(run), tensor(X)), 7 + 0 * X)
+    np.testing.assert_allclose(gradient(tf.function(run), tensor(X)), X > 0)
+    np.testing.assert_allclose(gradient(traced_before, tensor(X)), X > 0)
+
+
+def test_identities_in_a_replica():
+    identity = gl.override_gradient({"Identity": five})
+    for f in (tf.identity, lambda x: tf.identity(x), tf.function(lambda x: tf.identity(x))):
+        overridden = identity(in_replicas(["CPU:0"], f))
+        assert gradient(overridden, tensor(1.0)).numpy() == 5.0
+        assert len(overridden.matches) == 1
+
+
+def test_rules_in_a_replica():
+    strength = tf.Variable(7.0)
+    reading = gl.override_gradient({"Relu": lambda op, u: strength * tf.nn.relu(u)})
+    for f in (tf.nn.relu, traced_before, in_cond):
+        overridden = reading(in_replicas(["CPU:0", "CPU:1"], f))
+        np.testing.assert_array_equal(gradient(overridden, tensor(X)), 7 + 0 * X)
+    with pytest.raises(NotImplementedError, match="under tf.recompute_grad"):
+        relu_times_7(tf.recompute_grad(in_replicas(["CPU:0"], tf.nn.relu)))(tensor(X))
+    # Another override's inner one, and its other types, as without replicas.
+    both = gl.override_gradient({"Relu": five, "Tanh": five})
+    inner = relu_times_7(lambda x: tf.tanh(tf.nn.relu(x)))
+    overridden = both(lambda x: in_replicas(["CPU:0"], lambda x: inner(tf.nn.relu(x)))(x))
+    np.testing.assert_array_equal(gradient(overridden, tensor(X)), 175 + 0 * X)
+
+
 @pytest.mark.parametrize("value", [tf.constant(7.0), tf.Variable(7.0)])
 @pytest.mark.parametrize("name", ["python", "nested", "cond", "while_loop", "matmul"])
 @pytest.mark.parametrize("mode", ["eager", "function_tape_in", "cond_tape_out", "jit"])
@@ -393,6 +446,7 @@ WATCHED = [
     lambda: ops.Graph._create_op_helper,
     lambda: execute.record_gradient,
     lambda: tracing_compilation.trace_function,
+    lambda: mirrored_run._call_for_each_replica,
 ]
 
 

@@ -3,12 +3,13 @@
 ``override_gradient`` traces the wrapped function, and while it does so looks at each op as it is
 made. An op that a rule is for gets a gradient by name, which TensorFlow then finds wherever the
 graph goes: in nested functions, in conditionals and loops, in other graphs, in a saved model.
-Three places in TensorFlow are watched, in the thread that traces and only while it does so:
+Four places in TensorFlow are watched, in the thread that traces and only while it does so:
 
 - where a graph makes an op: to name its gradient;
 - where a tape inside the wrapped function records an op: it would use the op's own gradient;
 - where a ``tf.function`` looks for a trace: one made outside has ops without the rule, and one
-  made inside must not be used outside. Traces made inside go to a cache of their own.
+  made inside must not be used outside. Traces made inside go to a cache of their own;
+- where a strategy traces its replicas: in threads of their own, which then are watched, too.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.function.polymorphism import function_cache
 from tensorflow.python.autograph.core import ag_ctx, converter
 from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.distribute import mirrored_run
 from tensorflow.python.eager import execute, record
 from tensorflow.python.eager.polymorphic_function import tracing_compilation
 from tensorflow.python.framework import ops
@@ -114,11 +116,11 @@ def override_gradient(rules):
     Returns:
         A decorator. It takes a Python function, a ``tf.function`` or a Keras model, which stays as
         it is, and returns a ``tf.function`` that computes the same values. Ops in Keras layers, in
-        nested ``tf.function``s and in the bodies of ``tf.cond`` and ``tf.while_loop`` are
-        reached. Its list ``matches`` names the ops changed in the trace made last. Where
-        overrides are nested, the innermost rule wins. ``Identity`` ops that TensorFlow itself
-        adds are left alone, and so are ops that only a gradient is computed with, and those
-        inside a ``tf.custom_gradient``, which has its own.
+        nested ``tf.function``s, in the bodies of ``tf.cond`` and ``tf.while_loop`` and in the
+        replicas of a ``strategy.run`` are reached. Its list ``matches`` names the ops changed in
+        the trace made last. Where overrides are nested, the innermost rule wins. ``Identity`` ops
+        that TensorFlow itself adds are left alone, and so are ops that only a gradient is computed
+        with, and those inside a ``tf.custom_gradient``, which has its own.
 
     Raises:
         TypeError, ValueError: for rules that are not as described.
@@ -132,10 +134,10 @@ def override_gradient(rules):
 
     Being a ``tf.function``, the result traces f once for every signature: Python numbers as
     arguments trace anew for each value, and prints happen once. A rule is called while tracing,
-    too, to see which tensors around it it reads. The body of a ``tf.py_function`` has no graph,
-    and is not reached. The result saves as any function does; an op whose inputs and outputs
-    differ in number, shape or dtype can only be saved without its rule. Forward mode is right for
-    rules that are linear in the upstream.
+    too, to see which tensors around it it reads. The body of a ``tf.py_function`` has no graph, and
+    is not reached, nor are threads that f itself starts. The result saves as any function does; an
+    op whose inputs and outputs differ in number, shape or dtype can only be saved without its rule.
+    Forward mode is right for rules that are linear in the upstream.
     """
     if not isinstance(rules, dict) or not rules:
         raise TypeError(f"override_gradient: rules must be a dict of op type: rule, got {rules!r}")
@@ -409,8 +411,9 @@ _PASSED_FUNCTIONS = (("array_ops.py", "identity"), ("func_graph.py", "_create_op
 
 def _is_passed(frame):
     path = _path(frame)
+    is_ours = frame.f_globals.get("__name__") == __name__
     return (
-        frame.f_globals.get("__name__") == __name__
+        (is_ours and frame.f_code is not _in_replica.__code__)
         or any(part in path for part in _PASSED)
         or any(path.endswith(f) and frame.f_code.co_name == n for f, n in _PASSED_FUNCTIONS)
     )
@@ -421,10 +424,13 @@ def _path(frame):
 
 
 def _frames(last=None):
-    frame = sys._getframe()
-    while frame is not last:
-        yield frame
-        frame = frame.f_back
+    """Go up the stack, in a replica's thread on to that of the thread that waits for it."""
+    for frame in (sys._getframe(), getattr(_thread, "above", None)):
+        while frame is not None:
+            if frame is last:
+                return
+            yield frame
+            frame = frame.f_back
 
 
 _RECOMPUTING = {
@@ -474,10 +480,27 @@ def _function_traced(original, args=None, kwargs=None, tracing_options=None):
     return original(args=args, kwargs=kwargs, tracing_options=tracing_options)
 
 
+def _replicas_traced(original, strategy, fn, args, kwargs):
+    if _scopes():
+        fn = functools.partial(_in_replica, _scopes(), sys._getframe(), fn)
+    return original(strategy, fn, args, kwargs)
+
+
+def _in_replica(scopes, above, fn, *args, **kwargs):
+    """Run fn in a replica's thread, with the scopes and below the stack of the one that waits."""
+    _thread.above = above
+    try:
+        with _scopes_are(scopes):
+            return fn(*args, **kwargs)
+    finally:
+        _thread.above = None
+
+
 _PLACES = (
     (ops.Graph, "_create_op_helper", _op_made),
     (execute, "record_gradient", _gradient_recorded),
     (tracing_compilation, "trace_function", _function_traced),
+    (mirrored_run, "_call_for_each_replica", _replicas_traced),
 )
 _lock = threading.Lock()
 _watchers = []
@@ -485,7 +508,7 @@ _watchers = []
 
 @contextlib.contextmanager
 def _watching():
-    """Watch the three places; threads that trace nothing of ours see no difference."""
+    """Watch the four places; threads that trace nothing of ours see no difference."""
     with _lock:
         if not _watchers:
             originals = [getattr(owner, name) for owner, name, _ in _PLACES]
