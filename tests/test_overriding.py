@@ -1,6 +1,7 @@
 """register_gradient and override_gradient: what is reached, what is left alone, what is refused."""
 
 import gc
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -559,6 +560,31 @@ def test_a_method():
         np.testing.assert_array_equal(gradient(f, tensor([1.0, -1.0])), [7, 7])
 
 
+def test_the_signature_shows():
+    def f(x, slope: float = 2.0, *, sharp=3.0):
+        """Say what f does."""
+        return slope * tf.nn.relu(x) * sharp
+
+    overridden = relu_times_7(f)
+    assert inspect.signature(overridden) == inspect.signature(f)
+    assert overridden.__doc__ == f.__doc__
+    assert overridden.__name__ == "f"
+    assert overridden(tensor(1.0), sharp=1.0).numpy() == 2.0
+    with pytest.raises(TypeError, match="slop"):
+        overridden(tensor(1.0), slop=1.0)
+    assert {"slope", "sharp"} <= set(gl.explore(overridden).parameters)
+    # Some functions have no signature, and take what they are given.
+    shapeless = gl.override_gradient({"Relu": five})(Shapeless())
+    assert gradient(shapeless, tensor(1.0)).numpy() == 5.0
+
+
+class Shapeless:
+    __signature__ = "none"
+
+    def __call__(self, *args):
+        return tf.nn.relu(*args)
+
+
 def test_tensors_of_a_signature_are_traced_once():
     traces = []
     f = relu_times_7(lambda x: (traces.append(1), tf.nn.relu(x))[1])
@@ -652,6 +678,28 @@ def test_training_of_a_keras_model_reaches_it():
     np.testing.assert_array_equal(mean, np.zeros(4))
     f(tensor(X), training=True)
     assert np.any(np.asarray(mean))
+
+
+class Doubled(tf.keras.layers.Layer):
+    """Twice relu when training; its call is overridden where it is written."""
+
+    @relu_times_7
+    def call(self, x, training=None):
+        """Say what call does."""
+        return tf.nn.relu(x) * (2.0 if training else 1.0)
+
+
+@pytest.mark.parametrize("functional", [False, True])
+def test_an_overridden_call_is_told_of_training(functional):
+    layer, other = Doubled(), Doubled()
+    model = tf.keras.Sequential([tf.keras.Input((3,)), layer, other][0 if functional else 1 :])
+    for training, scale in ((True, 2.0), (False, 1.0), (None, 1.0)):
+        (y,), (of_x,) = taped(lambda x, t=training: model(x, training=t), [tensor(X)])
+        np.testing.assert_allclose(y, scale**2 * RELU, rtol=1e-6)
+        np.testing.assert_allclose(of_x, (7 * scale) ** 2 + 0 * X)
+        np.testing.assert_allclose(layer(tensor(X), training=training), scale * RELU, rtol=1e-6)
+    assert list(inspect.signature(layer.call).parameters) == ["x", "training"]
+    assert [m.type for m in layer.call.matches] == ["Relu"]
 
 
 def test_a_model_that_is_not_built_yet():

@@ -188,11 +188,15 @@ class _Body:
     """The Python function of an overridden function.
 
     It is an object, not a closure, because TensorFlow counts the traces of the same code, and
-    would warn of retracing where overrides are made in a loop.
+    would warn of retracing where overrides are made in a loop. It shows the signature of f: by it
+    Keras decides whether a layer's call is told of ``training``.
     """
 
     def __init__(self, f, rules):
         self.__name__ = _name_of(f)
+        self.__doc__ = f.__doc__
+        with contextlib.suppress(TypeError, ValueError):  # some built-in functions have none
+            self.__signature__ = inspect.signature(f)
         self.f = f
         self.rules = rules
         self.matches = []
