@@ -1,5 +1,6 @@
 """register_gradient and override_gradient: what is reached, what is left alone, what is refused."""
 
+import dataclasses
 import gc
 import inspect
 import subprocess
@@ -783,6 +784,44 @@ def test_names_are_safe_to_make_again():
     before = len(ops.gradient_registry.list())
     gl.register_gradient(one)
     assert len(ops.gradient_registry.list()) == before
+
+
+@dataclasses.dataclass
+class Times:
+    """A rule that can't be hashed, as it has an __eq__; nor does it take a weak reference."""
+
+    __slots__ = ("factor",)
+    factor: float
+
+    def __call__(self, op, upstream):
+        return self.factor * upstream
+
+    def method(self, op, upstream):
+        return self.factor * upstream
+
+
+def test_rules_that_cannot_be_hashed():
+    def build(graph, x):
+        with graph.gradient_override_map({"Identity": names[0]}):
+            return tf.identity(x)
+
+    rule = Times(5.0)
+    names = [gl.register_gradient(r) for r in (rule, rule, Times(5.0), rule.method, rule.method)]
+    assert names[0] == names[1]
+    assert names[3] == names[4]
+    assert len(set(names)) == 3
+    assert in_session(build) == [5.0]
+    for each in (rule, rule.method):
+        f = gl.override_gradient({"Relu": each})(tf.nn.relu)
+        assert gradient(f, tensor(1.0)).numpy() == 5.0
+
+
+def test_a_name_is_not_given_again_when_a_rule_is_gone():
+    names = set()
+    for factor in range(20):
+        names.add(gl.register_gradient(Times(float(factor))))
+        gc.collect()
+    assert len(names) == 20
 
 
 def test_a_registered_rule_is_checked():

@@ -80,14 +80,22 @@ def register_gradient(rule):
     registered as long as the process lives.
     """
     _need_rule("register_gradient: rule", rule)
-    if rule not in _registered:
-        _registered[rule] = _new_name(_name_of(rule))
-        checked = functools.partial(_apply, rule)
-        ops.gradient_registry.register(unconverted(checked), _registered[rule])
-    return _registered[rule]
+    key = _identity(rule)
+    if key not in _registered:
+        name = _new_name(_name_of(rule))
+        checked = functools.partial(_apply, rule)  # which keeps the rule alive, and so its key
+        ops.gradient_registry.register(unconverted(checked), name)
+        _registered[key] = name
+    return _registered[key]
 
 
 _registered = {}
+
+
+def _identity(rule):
+    """Return a key for a rule, which may be unhashable; a method is made anew on each access."""
+    parts = (rule.__self__, rule.__func__) if inspect.ismethod(rule) else (rule,)
+    return tuple(map(id, parts))
 
 
 @unconverted
