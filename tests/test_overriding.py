@@ -307,6 +307,28 @@ def test_a_variable_that_a_rule_reads_is_read_anew():
         assert gradient(f, tensor(1.0)).numpy() == value
 
 
+def test_a_rule_whose_global_becomes_a_variable():
+    strength = 1.0
+
+    def rule(op, upstream):
+        return strength * upstream
+
+    override = gl.override_gradient({"Relu": rule})
+    assert gradient(override(in_cond), tensor(1.0)).numpy() == 1.0
+    strength = tf.Variable(7.0)
+    assert gradient(override(in_cond), tensor(1.0)).numpy() == 7.0
+
+
+def test_a_rule_that_reads_more_for_some_ops_than_for_others():
+    strength = tf.Variable(7.0)
+    rule = lambda op, u: strength * u if op.inputs[0].shape.rank == 2 else 5.0 * u  # noqa: E731
+    f = gl.override_gradient({"Relu": rule})
+    f = f(
+        lambda x: tf.cond(x > -9.0, lambda: tf.nn.relu(tf.nn.relu(x)[None, None])[0, 0], lambda: x)
+    )
+    assert gradient(f, tensor(1.0)).numpy() == 35.0
+
+
 # Identity.
 
 

@@ -587,15 +587,10 @@ class _Carried:
 def _carried(rule, op):
     """Return the rule with what it closes over, or None if that is nothing."""
     in_function = isinstance(op.graph, FuncGraph) and all(map(_wants_upstream, op.outputs))
-    if rule in _self_contained or not in_function:
-        return None
-    if _is_self_contained(rule, op):
-        _self_contained.add(rule)
+    # Asked for each op: what a rule reads may depend on the op, and changes with its globals.
+    if not in_function or _is_self_contained(rule, op):
         return None
     return _Carried(rule, op)
-
-
-_self_contained = weakref.WeakSet()
 
 
 def _is_self_contained(rule, op):
