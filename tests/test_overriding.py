@@ -1067,6 +1067,23 @@ def test_bad_arguments(rules, error, message):
         gl.override_gradient(rules)
 
 
+def test_keras_tensors():
+    x = tf.keras.Input((3,))
+    overridden = relu_times_7(tf.nn.relu)
+    with pytest.raises(TypeError, match=r"relu got a KerasTensor.*keras\.layers\.Lambda\(f\)\(x\)"):
+        overridden(x)
+    with pytest.raises(TypeError, match="KerasTensor.*a layer whose call uses f"):
+        relu_times_7(lambda x: tf.nn.relu(x["x"]))(x={"x": x})
+    with pytest.raises(ValueError, match="on the way"):
+        relu_times_7(failing_with_a_value_error)(tensor(X))
+    model = tf.keras.Model(x, tf.keras.layers.Lambda(overridden)(x))  # the way out
+    np.testing.assert_array_equal(gradient(model, tensor(X)), 7 + 0 * X)
+
+
+def failing_with_a_value_error(x):
+    raise ValueError("on the way")
+
+
 def test_bad_functions_and_names():
     with pytest.raises(TypeError, match="expected a function or a model, got 3"):
         relu_times_7(3)

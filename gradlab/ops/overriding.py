@@ -30,10 +30,12 @@ from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.distribute import mirrored_run
 from tensorflow.python.eager import execute, record
 from tensorflow.python.eager.polymorphic_function import tracing_compilation
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import custom_gradient as tf_custom_gradient
 from tensorflow.python.ops.parallel_for import pfor
+from tensorflow.python.util.tf_decorator import make_decorator
 
 from gradlab.ops.arguments import unconverted
 from gradlab.ops.substituting import substitute
@@ -135,6 +137,7 @@ def override_gradient(rules):
         ValueError: on the first call, if there is no op of a given type inside.
         ValueError, TypeError: on the first call, or when the gradient is taken, if a rule returns
             another number of gradients than inputs, or one of another shape or dtype.
+        TypeError: if the result is called on a ``keras.Input``: use it in a layer.
         RuntimeError: on the first call, after ``tf.config.run_functions_eagerly(True)``.
         NotImplementedError: on the first call, where ops can't be reached: inside a
             ``ConcreteFunction`` or a function from a saved model, and under
@@ -156,9 +159,9 @@ def override_gradient(rules):
         if not callable(f):
             raise TypeError(f"override_gradient: expected a function or a model, got {f!r}")
         body = _Body(f, rules)
-        function = tf.function(body, autograph=False)
-        function.matches = body.matches
-        return function
+        function = _Overridden(body, body.__name__, autograph=False)
+        # It hands on the body's signature, docstring and matches.
+        return make_decorator(body, function, "override_gradient")
 
     return decorate
 
@@ -190,6 +193,26 @@ class _Named:
 
     def __call__(self, op, *upstreams):
         return ops.gradient_registry.lookup(self.__name__)(op, *upstreams)
+
+
+class _Overridden(Function):
+    """A ``tf.function`` that says what to do with the symbolic tensors of Keras."""
+
+    def __call__(self, *args, **kwargs):
+        try:
+            return super().__call__(*args, **kwargs)
+        except ValueError as error:
+            if any(type(t).__name__ == "KerasTensor" for t in tf.nest.flatten((args, kwargs))):
+                raise TypeError(_in_functional_model(self._name)) from error
+            raise
+
+
+def _in_functional_model(name):
+    return (
+        f"override_gradient: {name} got a KerasTensor, and works on tensors. In a functional "
+        f"model: keras.layers.Lambda(f)(x), where f is the overridden {name}, or a layer whose "
+        "call uses f, which it needs to be if f has weights"
+    )
 
 
 class _Body:
