@@ -24,6 +24,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 _OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 # A step in parts of the range of x: the cube root of the rounding error, near enough.
 _STEP = {"float64": 2.0**-20, "float32": 2.0**-9}
+# Factors of this size may cancel inside f's gradient, leaving nothing but their rounding.
+_INSIDE = 8.0
 _TOLERANCE = 1e-3  # gradient and slope part where they differ by more than this part
 
 
@@ -41,6 +43,7 @@ class Curve:
             the point nearest 0; begins anew behind a gap.
         upstream: the gradient arriving from the loss.
         device: the device that evaluated it.
+        rounding: how far gradient and slope may differ by rounding alone.
         notes: what the reader should know, such as why there is no gradient.
 
     """
@@ -52,12 +55,13 @@ class Curve:
     believed: np.ndarray
     upstream: float = 1.0
     device: devices.Device | None = None
+    rounding: np.ndarray | float = 0.0
     notes: tuple[str, ...] = ()
 
     @property
     def parted(self):
         """True where gradient and slope are both there and differ."""
-        return parted(self.gradient, self.slope)
+        return parted(self.gradient, self.slope, self.rounding)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +152,7 @@ class Evaluator:
             believed=integral(self._grid, upstream * forward[:n], gradient[n + 1 :]),
             upstream=upstream,
             device=self.device,
+            rounding=abs(upstream) * program.rounding(places, forward[: n + 1])[:n],
             notes=program.notes,
         )
         return line, Point(float(x), forward[n], gradient[n], slope[n])
@@ -190,11 +195,21 @@ class _Program:
         """The slope at each place."""
         return self._slopes(places, numbers, self._precision)
 
+    def rounding(self, places, forward):
+        """How far from the truth rounding may take the gradient and the slope at each place."""
+        size = np.where(np.isfinite(forward), np.abs(forward), 0.0)
+        eps = np.finfo(np.float32).eps
+        measured = np.finfo(self._precision).eps * (1 + size) / self._step(self._precision)
+        return eps * (_INSIDE + 2 * size / np.abs(places).max()) + 4 * measured
+
     def _slopes(self, places, numbers, precision):
-        step = 2.0 ** np.floor(np.log2(self._span)) * _STEP[precision]
+        step = self._step(precision)
         around = places.astype(precision)[:, None] + (step * _OFFSETS).astype(precision)
         (values,) = self._call(self._apply, _values(numbers, precision), numbers, around.ravel())
         return slopes(values.reshape(around.shape), step, np.abs(places), np.finfo(precision).eps)
+
+    def _step(self, precision):
+        return 2.0 ** np.floor(np.log2(self._span)) * _STEP[precision]
 
     def _finest(self, places, numbers):
         """float64 where f takes it, computes in it and gives it back."""
@@ -400,8 +415,10 @@ def _start(x, run):
     return run[len(run) // 2] if beside_gap else nearest
 
 
-def parted(gradient, slope):
+def parted(gradient, slope, rounding=0.0):
     """True where gradient and slope are both there and differ by more than rounding.
+
+    That is by more than a thousandth, and by more than `rounding`, in the unit of the slope.
 
     >>> parted(np.array([1.0, 1.0, np.nan]), np.array([1.0, 2.0, 3.0]))
     array([False,  True, False])
@@ -410,7 +427,8 @@ def parted(gradient, slope):
     both = np.isfinite(gradient) & np.isfinite(slope)
     a, b = np.where(both, gradient, 0.0), np.where(both, slope, 0.0)
     largest = np.maximum(np.abs(a), np.abs(b))
-    return np.abs(a - b) > _TOLERANCE * (largest + np.minimum(1.0, largest.max(initial=0.0)))
+    least = _TOLERANCE * (largest + np.minimum(1.0, largest.max(initial=0.0)))
+    return np.abs(a - b) > np.maximum(least, rounding)
 
 
 def _inner(grid):

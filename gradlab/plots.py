@@ -7,8 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gradlab.curves import parted
-
 # Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
 STYLES = {
     "forward": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.2},
@@ -44,7 +42,8 @@ class CurvePlot:
 
     `update` moves the artists, and nothing else; all that move are in `animated`.
 
-    >>> from gradlab.curves import curve
+    >>> from gradlab.curves import parted
+    from gradlab.curves import curve
     >>> plot = CurvePlot(curve(lambda x: x**2))
     >>> [axes.get_ylabel() for axes in plot.figure.axes]
     ['forward', 'gradient']
@@ -219,7 +218,8 @@ def _drawable(curve, name):
 def _areas(curve):
     """The outlines of what lies between gradient and slope where they part."""
     x, gradient, slope = curve.x, curve.gradient, _bridged(curve.slope)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], parted(gradient, slope), [0]])))
+    parts = parted(gradient, slope, curve.rounding)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], parts, [0]])))
     return [
         np.concatenate(
             [np.column_stack([x, gradient])[run], np.column_stack([x, slope])[run][::-1]]

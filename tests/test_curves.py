@@ -275,6 +275,37 @@ def test_an_integral_of_a_jump_stays_within_an_interval():
     np.testing.assert_allclose(integral(x, np.zeros(41), step), expected, atol=0.05)
 
 
+NOTHING_BUT_ROUNDING = {
+    "sin² + cos²": lambda x: tf.sin(x) ** 2 + tf.cos(x) ** 2,
+    "sin² + cos² by XLA": tf.function(
+        lambda x: tf.sin(x) ** 2 + tf.cos(x) ** 2, jit_compile=True, autograph=False
+    ),
+    "in float32": lambda x: (
+        tf.sin(tf.cast(x, tf.float32)) ** 2 + tf.cos(tf.cast(x, tf.float32)) ** 2
+    ),
+    "softmax of one": lambda x: tf.nn.softmax(x[:, tf.newaxis])[:, 0],
+    "log exp": lambda x: tf.math.log(tf.exp(x)) - x,
+    "sin - sin": lambda x: tf.sin(x) - tf.sin(x) + 1,
+    "large": lambda x: (x + 1000) ** 2 - x**2 - 2000 * x,
+}
+
+
+@pytest.mark.parametrize("upstream", [1.0, -1000.0])
+@pytest.mark.parametrize("name", NOTHING_BUT_ROUNDING)
+def test_a_constant_with_rounding_has_a_gradient_that_agrees(name, upstream):
+    curve = gl.curve(NOTHING_BUT_ROUNDING[name], upstream=upstream)
+    there = np.isfinite(curve.slope)
+    assert np.all(np.abs(curve.gradient - curve.slope)[there] < curve.rounding[there] / 2)
+    assert not curve.parted.any()
+
+
+@pytest.mark.parametrize(("offset", "x"), [(0, (-3, 3)), (1e3, (-3, 3)), (1, (1, 1.001))])
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+def test_what_is_small_is_not_taken_for_rounding(offset, x, size):
+    curve = gl.curve(lambda x: size * (gl.scale_gradient(x, 0.5) + offset), x=x)
+    assert curve.parted.all()
+
+
 def test_parting_ignores_rounding_on_any_scale():
     for scale in (1e-12, 1.0, 1e12):
         slope = scale * np.array([1.0, 2.0, 0.0])

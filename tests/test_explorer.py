@@ -171,6 +171,13 @@ def test_undefined_points_are_gaps_not_crashes(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_rounding_is_not_printed_as_a_value():
+    explorer = gl.explore(lambda x: tf.sin(x) ** 2 + tf.cos(x) ** 2, probe=1.23)
+    assert repr(explorer) == (
+        "<lambda> at x = 1.23: forward 1, gradient 0, slope 0;\ngradient and slope agree on -3…3"
+    )
+
+
 def test_no_gradient_says_why():
     explorer = gl.explore(lambda x: tf.numpy_function(np.sin, [x], x.dtype))
     assert "no gradient on -3…3" in explorer.digest

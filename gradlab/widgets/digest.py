@@ -8,6 +8,7 @@ import numpy as np
 # and the second meets the same number everywhere, even one that lies on the edge.
 _FIRST = Context(prec=6, rounding=ROUND_HALF_EVEN)
 _SECOND = Context(prec=3, rounding=ROUND_HALF_EVEN)
+_NOTHING = 1e-6  # times the size of its neighbours: such a value is rounding
 
 
 def number(value, scale=0.0):
@@ -28,7 +29,7 @@ def number(value, scale=0.0):
         return "undefined"
     if np.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if abs(value) <= 1e-6 * scale or value == 0:
+    if abs(value) <= _NOTHING * scale or value == 0:
         return "0"
     rounded = _SECOND.create_decimal(_FIRST.create_decimal_from_float(value)).normalize()
     if 1e-4 <= abs(rounded) < 1e6:
@@ -61,7 +62,8 @@ def digest(subject, curve, point):
 
 
 def _values(curve, point):
-    rates = max(_size(curve.gradient), _size(curve.slope))
+    rounding = _size(np.atleast_1d(curve.rounding))
+    rates = max(_size(curve.gradient), _size(curve.slope), rounding / _NOTHING)
     return ", ".join(
         f"{name} {number(getattr(point, name), scale)}"
         for name, scale in (
