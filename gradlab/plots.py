@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gradlab.curves import parted
+
 # Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
 STYLES = {
     "forward": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.2},
@@ -42,8 +44,7 @@ class CurvePlot:
 
     `update` moves the artists, and nothing else; all that move are in `animated`.
 
-    >>> from gradlab.curves import parted
-    from gradlab.curves import curve
+    >>> from gradlab.curves import curve
     >>> plot = CurvePlot(curve(lambda x: x**2))
     >>> [axes.get_ylabel() for axes in plot.figure.axes]
     ['forward', 'gradient']
