@@ -26,6 +26,13 @@ _OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 _STEP = {"float64": 2.0**-20, "float32": 2.0**-9}
 # Factors of this size may cancel inside f's gradient, leaving nothing but their rounding.
 _INSIDE = 8.0
+# What TensorFlow, NumPy and Python say where a number was wanted and many came.
+_NOT_A_NUMBER = (
+    "truth value",
+    "converted to Python scalars",
+    "only length-1",
+    "only integer scalar",
+)
 _TOLERANCE = 1e-3  # gradient and slope part where they differ by more than this part
 
 
@@ -176,7 +183,13 @@ class _Program:
         self._f, self._device, self._notes = f, device, {}
         self._span = float(places[-2]) - float(places[0])
         self._prepare(_apply, _differentiate)
-        if not self._is_elementwise(places, numbers):
+        if self._wants_scalars(places, numbers):
+            self._prepare(_apply_scalar, _differentiate_scalar)
+            self._note(
+                "f takes one number, so it was evaluated one point at a time; tf.where "
+                "and tf.math take all at once"
+            )
+        elif not self._is_elementwise(places, numbers):
             self._prepare(_apply_each, _differentiate_each)
             self._note("f mixes the entries of x, so it was evaluated one point at a time")
         self._precision = self._finest(places, numbers)
@@ -204,7 +217,8 @@ class _Program:
 
     def _slopes(self, places, numbers, precision):
         step = self._step(precision)
-        around = places.astype(precision)[:, None] + (step * _OFFSETS).astype(precision)
+        with np.errstate(over="ignore"):  # at the ends of float32
+            around = (places.astype(np.float64)[:, None] + step * _OFFSETS).astype(precision)
         (values,) = self._call(self._apply, _values(numbers, precision), numbers, around.ravel())
         return slopes(values.reshape(around.shape), step, np.abs(places), np.finfo(precision).eps)
 
@@ -227,7 +241,9 @@ class _Program:
         """
         step = 2.0**-16 * self._span
         here = places.astype(np.float64) + step / np.pi  # on no float32
-        asked = np.concatenate([here, _float32(here).astype(np.float64), here - step, here + step])
+        with np.errstate(over="ignore"):  # at the ends of float32
+            neighbour = _float32(here)
+        asked = np.concatenate([here, neighbour.astype(np.float64), here - step, here + step])
         (raw,) = self._run(self._apply, _values(numbers, "float64"), numbers, asked)
         if raw.dtype != tf.float64:
             return True
@@ -236,6 +252,27 @@ class _Program:
             least = np.minimum(np.abs(here - left), np.abs(right - here))
             moves = np.isfinite(least) & (least > 1e-10 * np.abs(here))
         return moves.any() and np.mean(here[moves] == neighbour[moves]) > 0.1
+
+    def _wants_scalars(self, places, numbers):
+        """Whether f, with an `if` on x or Python's math in it, runs on single numbers only."""
+        try:
+            self.report(places, 1.0, numbers)
+        except (TypeError, ValueError) as problem:
+            if not any(words in str(problem) for words in _NOT_A_NUMBER):
+                raise
+            self._check_scalars(places, numbers, problem)
+            return True
+        return False
+
+    def _check_scalars(self, places, numbers, problem):
+        try:
+            for place in places[[0, -2, -1]]:
+                _apply(self._f, tf.constant(place), numbers)
+        except Exception:
+            raise TypeError(
+                f"f: {_name(self._f)} branches on x or makes a Python number of it, which takes "
+                "one x at a time; use tf.where for the branch, tf.math for the function"
+            ) from problem
 
     def _is_elementwise(self, places, numbers):
         """Whether a few points give alone what they give among the others."""
@@ -303,16 +340,39 @@ class _Traced:
 
 
 def _apply(f, x, values):
-    y = tf.convert_to_tensor(f(x, **values))
+    y = f(x, **values)
+    if y is None:
+        raise TypeError(f"f: {_name(f)} returned None; end it with return and its value")
+    y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
     if not y.dtype.is_floating:
         raise ValueError(
             f"f: returned {y.dtype.name}, through which no gradient flows; return a float"
         )
     if y.shape != x.shape:
-        raise ValueError(
-            f"f: returned shape {y.shape} for an x of shape {x.shape}; return one value for each x"
-        )
+        raise ValueError(_wrong_shape(f, y.shape, x.shape))
     return y
+
+
+def _wrong_shape(f, got, given):
+    """What the shape should be; n stands for the number of points, ours among them."""
+    if given.rank == 0:
+        return f"f: returned shape {got} for a single x; return one value"
+    named = got if got.rank is None else tuple("n" if n == given[0] else n for n in got)
+    shape = got if got.rank is None else f"({', '.join(map(str, named))}{',' * (len(named) == 1)})"
+    help_ = "return one value for each x"
+    if named == ("n", 1):
+        help_ += f", such as lambda x: {_name(f)}(x[:, None])[:, 0]"
+    return f"f: returned shape {shape} for x of shape (n,); {help_}"
+
+
+def _name(f):
+    """What a reader calls a function or a model."""
+    f = f.func if isinstance(f, functools.partial) else f
+    return getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__
+
+
+def _apply_scalar(f, x, values):
+    return _map(lambda each: _apply(f, each, values), x)
 
 
 def _apply_each(f, x, values):
@@ -338,6 +398,10 @@ def _differentiate_each(f, x, values, upstream, note):
         return y[0], gradient[0]
 
     return _map(alone, x)
+
+
+def _differentiate_scalar(f, x, values, upstream, note):
+    return _map(lambda each: _differentiate(f, each, values, upstream, note), x)
 
 
 def _map(function, x):
@@ -396,7 +460,8 @@ def integral(x, anchor, inner):
 
     """
     x = np.asarray(x, np.float64)
-    pieces = (inner.reshape(-1, len(_NODES)) @ _WEIGHTS) * np.diff(x) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        pieces = (inner.reshape(-1, len(_NODES)) @ _WEIGHTS) * np.diff(x) / 2
     there = np.isfinite(anchor)
     joined = np.isfinite(pieces) & there[1:] & there[:-1]
     total = np.concatenate([[0.0], np.cumsum(np.where(joined, pieces, 0.0))])
@@ -432,6 +497,7 @@ def parted(gradient, slope, rounding=0.0):
 
 
 def _inner(grid):
+    grid = grid.astype(np.float64)  # where the range of float32 is no bound
     middle, half = (grid[1:] + grid[:-1]) / 2, np.diff(grid) / 2
     return _float32(middle[:, None] + half[:, None] * _NODES).ravel()
 
@@ -511,10 +577,32 @@ def check_parameters(f, parameters):
         raise TypeError(_what_is_wrong(f, signature, parameters) or f"f: {problem}") from None
 
 
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+# Names that can't be handed on to f, since they are arguments of `curve` and `explore`.
+_TAKEN = {
+    "x": "x is the range, and the first parameter is what moves along it",
+    "points": "points says how many x there are",
+    "upstream": "upstream is the gradient that arrives at f",
+    "device": "device is where f runs",
+    "compose": "compose is what an explorer applies to f",
+    "probe": "probe is where an explorer draws the tangents",
+    "believed": "believed is whether an explorer draws that curve",
+}
+
+
 def _what_is_wrong(f, signature, parameters):
-    name = getattr(f, "__name__", type(f).__name__)
+    name = _name(f)
     takes = list(signature.parameters.values())[1:]
     known = [each.name for each in takes]
+    for each in takes:
+        missing = each.name not in parameters and each.default is each.empty
+        if each.name in _TAKEN and missing and each.kind in _NAMED:
+            first = next(iter(signature.parameters))
+            return (
+                f"{each.name}: {name} has a parameter of this name, which is taken here; "
+                f"{_TAKEN[each.name]}. Rename it, or wrap it, the variable first: "
+                f"lambda x, {first if each.name == 'x' else 'a'}: …"
+            )
     for given in parameters:
         if given not in known:
             return (

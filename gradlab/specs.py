@@ -73,10 +73,21 @@ class ParamSpec:
         return dict(self.choices)[state] if self.kind == "choice" else state
 
     def _check_range(self):
-        if self.low is None or self.high is None or not self.low < self.high:
+        ends = (self.low, self.high)
+        if not all(end is None or math.isfinite(end) for end in ends):
+            raise ValueError(
+                f"{self.name}: got the range {ends}; a slider needs finite ends, "
+                f"such as {self.name}=(0.0, 1.0)"
+            )
+        if None in ends or not self.low < self.high:
             raise ValueError(
                 f"{self.name}: got the range ({self.low}, {self.high}); "
                 "the first must lie below the second"
+            )
+        if self.step is not None and not 0 < self.step <= self.high - self.low:
+            raise ValueError(
+                f"{self.name}: got the step {self.step}; "
+                f"it must lie above 0 and not exceed the range of {self.high - self.low:g}"
             )
         if self.log and self.low <= 0:
             raise ValueError(f"{self.name}: a log slider needs a range above 0, not {self.low}")
@@ -209,6 +220,10 @@ def _from_bool(name, value, default):
 
 
 def _from_number(name, value, default):
+    if not math.isfinite(value):
+        raise ValueError(
+            f"{name}: starts at {value}, which gives no range; say one, such as {name}=(0.0, 1.0)"
+        )
     if value == 0:
         return _from_range(name, (value, type(value)(1)), value)
     ends = sorted((-value, 3 * value))

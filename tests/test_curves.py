@@ -1,5 +1,6 @@
 """Curves against functions whose derivative and integral are known on paper."""
 
+import math
 import warnings
 
 import numpy as np
@@ -226,6 +227,49 @@ def test_the_device_is_named():
     assert gl.curve(tf.sin, points=2, device="cpu").device.name == "/CPU:0"
 
 
+def column(x):
+    return x[:, tf.newaxis]
+
+
+def forgetful(x):
+    x + 1
+
+
+def weighted(w, x):
+    return w * x
+
+
+def picking(x):
+    return x[0] if x > 0 else x[1]
+
+
+def bent(x):
+    return 2.0 * x if x > 0 else tf.square(x)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_whole_of_float32_is_a_range():
+    curve = gl.curve(lambda x: 0.5 * x, x=(-3e38, 3e38), points=11)
+    np.testing.assert_allclose(curve.gradient, 0.5)
+    np.testing.assert_allclose(curve.slope[1:-1], 0.5)
+
+
+def test_an_if_on_x_is_evaluated_on_single_numbers():
+    curve = gl.curve(bent, points=13)
+    truth = np.where(curve.x > 0, 2, 2 * curve.x)
+    np.testing.assert_allclose(curve.forward, np.where(curve.x > 0, 2 * curve.x, curve.x**2))
+    np.testing.assert_allclose(curve.gradient, truth)
+    np.testing.assert_allclose(np.delete(curve.slope, 6), np.delete(truth, 6), atol=1e-6)
+    assert "tf.where" in curve.notes[0]
+
+
+def test_python_math_has_a_slope_and_no_gradient():
+    curve = gl.curve(lambda x: math.sin(x), points=13)
+    np.testing.assert_allclose(curve.forward, np.sin(curve.x), atol=1e-6)
+    np.testing.assert_allclose(curve.slope, np.cos(curve.x), atol=1e-4)
+    assert np.isnan(curve.gradient).all()
+
+
 BAD = {
     "f": (lambda: gl.curve(3), TypeError),
     "x": (lambda: gl.curve(tf.sin, x=3), TypeError),
@@ -240,7 +284,20 @@ BAD = {
     "beta: sin has no such parameter": (lambda: gl.curve(tf.sin, beta=1.0), TypeError),
     "alpha: <lambda> needs it": (lambda: gl.curve(lambda x, alpha: x), TypeError),
     "f: returned int32": (lambda: gl.curve(lambda x: tf.cast(x, tf.int32)), ValueError),
-    "f: returned shape ()": (lambda: gl.curve(tf.reduce_sum), ValueError),
+    "f: returned shape () for x of shape (n,)": (lambda: gl.curve(tf.reduce_sum), ValueError),
+    "f: returned shape (n, 1) for x of shape (n,); return one value for each x, such as "
+    "lambda x: column(x[:, None])[:, 0]": (lambda: gl.curve(column), ValueError),
+    "f: forgetful returned None": (lambda: gl.curve(forgetful), TypeError),
+    "f: picking branches on x": (lambda: gl.curve(picking), TypeError),
+    "x: weighted has a parameter of this name": (lambda: gl.curve(weighted, w=2.0), TypeError),
+    "points: <lambda> has a parameter of this name": (
+        lambda: gl.curve(lambda x, points: x, points=3),
+        TypeError,
+    ),
+    "upstream: <lambda> has a parameter of this name": (
+        lambda: gl.curve(lambda x, upstream: x, upstream=3),
+        TypeError,
+    ),
 }
 
 

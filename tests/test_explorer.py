@@ -101,6 +101,14 @@ def test_reset_puts_everything_back(explorer):
     assert (explorer.compose, explorer.probe) == ("x", 1.0)
 
 
+def test_reset_reads_globals_anew():
+    factor = [1.0]
+    explorer = gl.explore(lambda x: factor[0] * x)
+    factor[0] = 2.0
+    np.testing.assert_allclose(explorer.set(probe=0.0).curve.gradient, 1)
+    np.testing.assert_allclose(explorer.reset().curve.gradient, 2)
+
+
 @pytest.mark.parametrize(
     ("compose", "oracle"),
     [
@@ -227,6 +235,12 @@ BAD = {
         "clip_gradient_by_norm", scale=(0, 1)
     ),
     "alpha: scaled needs it": lambda: gl.explore(scaled),
+    "compose: <lambda> has a parameter of this name": lambda: gl.explore(lambda x, compose: x),
+    "alpha: got the step 0": lambda: gl.explore(scaled, alpha=(0.0, 1.0, 0)),
+    "alpha: got the step -1": lambda: gl.explore(scaled, alpha=(0.0, 1.0, -1.0)),
+    "alpha: got the step 2": lambda: gl.explore(scaled, alpha=(0.0, 1.0, 2.0)),
+    "alpha: got the range (0.0, inf)": lambda: gl.explore(scaled, alpha=(0.0, np.inf)),
+    "top: starts at inf": lambda: gl.explore(lambda x, top=np.inf: tf.minimum(x, top)),
     "beta: scaled has no such": lambda: gl.explore(scaled, alpha=(0, 1), beta=(0, 1)),
     "alpha: got 'fast'": lambda: gl.explore(scaled, alpha="fast"),
     "probe: got 7": lambda: gl.explore(tf.sin, probe=7),

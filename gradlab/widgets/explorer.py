@@ -49,7 +49,8 @@ def explore(
             (lowest, highest, step), a list of choices, {label: value}, a number, True or False.
 
     Returns:
-        An `Explorer`; a notebook shows it.
+        An `Explorer`; a notebook shows it. What your function reads from outside (a global, say)
+        keeps the value it had when it was drawn first; `reset()` reads it anew.
 
     Raises:
         TypeError, ValueError: naming the argument that is wrong. What your function itself
@@ -109,8 +110,9 @@ class Explorer:
         return self
 
     def reset(self):
-        """Put everything back to where it was at first, limits included."""
+        """Put everything back to where it was at first, limits included; read globals anew."""
         self._limits_for = None
+        self._evaluators = {}
         self._put({name: param.default for name, param in self._params.items()})
         return self
 
