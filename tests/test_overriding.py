@@ -1084,6 +1084,22 @@ def failing_with_a_value_error(x):
     raise ValueError("on the way")
 
 
+@pytest.mark.parametrize("in_body", [False, True])
+def test_tracing_calls_a_rule_only_where_captures_must_be_known(in_body):
+    calls = []
+
+    def rule(op, upstream):
+        calls.append(op.name)
+        return upstream
+
+    gl.override_gradient({"Relu": rule})(in_a_branch if in_body else tf.nn.relu)(tensor(X))
+    assert bool(calls) == in_body
+
+
+def in_a_branch(x):
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.nn.relu(x), lambda: x)
+
+
 def test_bad_functions_and_names():
     with pytest.raises(TypeError, match="expected a function or a model, got 3"):
         relu_times_7(3)

@@ -34,6 +34,7 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import Fu
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import custom_gradient as tf_custom_gradient
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 from tensorflow.python.ops.parallel_for import pfor
 from tensorflow.python.util.tf_decorator import make_decorator
 
@@ -135,8 +136,9 @@ def override_gradient(rules):
     Raises:
         TypeError, ValueError: for rules that are not as described.
         ValueError: on the first call, if there is no op of a given type inside.
-        ValueError, TypeError: on the first call, or when the gradient is taken, if a rule returns
-            another number of gradients than inputs, or one of another shape or dtype.
+        ValueError, TypeError: when the gradient is taken, in a conditional or a loop on the first
+            call, if a rule returns another number of gradients than inputs, or one of another
+            shape or dtype.
         TypeError: if the result is called on a ``keras.Input``: use it in a layer.
         RuntimeError: on the first call, after ``tf.config.run_functions_eagerly(True)``.
         NotImplementedError: on the first call, where ops can't be reached: inside a
@@ -144,11 +146,12 @@ def override_gradient(rules):
             ``tf.recompute_grad``.
 
     Being a ``tf.function``, the result traces f once for every signature: Python numbers as
-    arguments trace anew for each value, and prints happen once. A rule is called while tracing,
-    too, to see which tensors around it it reads. The body of a ``tf.py_function`` has no graph, and
-    is not reached, nor are threads that f itself starts. The result saves as any function does; an
-    op whose inputs and outputs differ in number, shape or dtype can only be saved without its rule.
-    Forward mode is right for rules that are linear in the upstream.
+    arguments trace anew for each value, and prints happen once. In the body of a conditional or a
+    loop a rule is called while tracing, too, to see which tensors around it it reads. The body of a
+    ``tf.py_function`` has no graph, and is not reached, nor are threads that f itself starts. The
+    result saves as any function does; an op whose inputs and outputs differ in number, shape or
+    dtype can only be saved without its rule. Forward mode is right for rules that are linear in
+    the upstream.
     """
     if not isinstance(rules, dict) or not rules:
         raise TypeError(f"override_gradient: rules must be a dict of op type: rule, got {rules!r}")
@@ -609,11 +612,19 @@ class _Carried:
 
 def _carried(rule, op):
     """Return the rule with what it closes over, or None if that is nothing."""
-    in_function = isinstance(op.graph, FuncGraph) and all(map(_wants_upstream, op.outputs))
     # Asked for each op: what a rule reads may depend on the op, and changes with its globals.
-    if not in_function or _is_self_contained(rule, op):
+    if not _needs_captures(op) or _is_self_contained(rule, op):
         return None
     return _Carried(rule, op)
+
+
+def _needs_captures(op):
+    """Tell whether an op is in the body of a conditional or a loop, at any depth."""
+    graph, in_body = op.graph, False
+    while isinstance(graph, FuncGraph):
+        in_body = in_body or isinstance(graph, ControlFlowFuncGraph)
+        graph = graph.outer_graph
+    return in_body and all(map(_wants_upstream, op.outputs))
 
 
 def _is_self_contained(rule, op):
