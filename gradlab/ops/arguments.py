@@ -203,6 +203,16 @@ def check_ordered(op, low_argument, low, high_argument, high):
         )
 
 
+def clip_values(op, low, high, x):
+    """Return the two bounds of a clip by value of ``x``."""
+    low = parameter(op, "clip_value_min", low, x.dtype)
+    high = parameter(op, "clip_value_max", high, x.dtype)
+    check_ordered(op, "clip_value_min", low, "clip_value_max", high)
+    check_broadcast(op, "clip_value_min", low, x)
+    check_broadcast(op, "clip_value_max", high, x)
+    return low, high
+
+
 def check_not_negative(op, argument, value):
     """Refuse a limit that is a number and negative."""
     if is_number(value) and value < 0:

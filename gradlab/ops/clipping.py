@@ -4,9 +4,8 @@ import tensorflow as tf
 
 from gradlab.ops.arguments import (
     as_axes,
-    check_broadcast,
     check_not_negative,
-    check_ordered,
+    clip_values,
     gradient_tensor,
     parameter,
     refuse_complex_tensor,
@@ -52,11 +51,7 @@ def clip_gradient_by_value(x, clip_value_min, clip_value_max):
     op = "clip_gradient_by_value"
     x = gradient_tensor(op, "x", x)
     refuse_complex_tensor(op, "x", x, "Clip by norm, or its real and imaginary parts apart.")
-    low = parameter(op, "clip_value_min", clip_value_min, x.dtype)
-    high = parameter(op, "clip_value_max", clip_value_max, x.dtype)
-    check_ordered(op, "clip_value_min", low, "clip_value_max", high)
-    check_broadcast(op, "clip_value_min", low, x)
-    check_broadcast(op, "clip_value_max", high, x)
+    low, high = clip_values(op, clip_value_min, clip_value_max, x)
     return pass_through(op, x, _clamped, [low, high], no_forward_mode(op))
 
 

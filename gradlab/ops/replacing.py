@@ -4,10 +4,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from gradlab.ops.arguments import (
-    check_broadcast,
-    check_ordered,
+    clip_values,
     gradient_tensor,
-    parameter,
     refuse_complex_tensor,
     result_of,
     same_form,
@@ -184,11 +182,7 @@ def clip_by_value_preserve_gradient(x, clip_value_min, clip_value_max):
     op = "clip_by_value_preserve_gradient"
     x = gradient_tensor(op, "x", x)
     refuse_complex_tensor(op, "x", x, "Clamp its real and imaginary parts apart.")
-    low = parameter(op, "clip_value_min", clip_value_min, x.dtype)
-    high = parameter(op, "clip_value_max", clip_value_max, x.dtype)
-    check_ordered(op, "clip_value_min", low, "clip_value_max", high)
-    check_broadcast(op, "clip_value_min", low, x)
-    check_broadcast(op, "clip_value_max", high, x)
+    low, high = clip_values(op, clip_value_min, clip_value_max, x)
     with record.stop_recording():
         value = tf.maximum(tf.minimum(x, high), low)
     return _swapped(op, value, "x", x)
