@@ -16,7 +16,7 @@ import gradlab
 from tools import lock, notebooks
 
 ROOT = lock.ROOT
-LOCKS = {"cpu": lock.CPU, "gpu": lock.GPU}
+LOCKS = {path.stem: path for path in lock.EXTRAS}
 README = (ROOT / "README.md").read_text()
 # In pieces, so that this file doesn't hold what it looks for.
 ELSEWHERE = re.compile(
@@ -39,7 +39,7 @@ ELSEWHERE = re.compile(
 @pytest.mark.parametrize("device", LOCKS)
 def test_locked_versions_are_those_pyproject_allows(device):
     pins = lock.pins(LOCKS[device])
-    for requirement in lock.wanted(device, *lock.EVERYWHERE):
+    for requirement in lock.wanted(*lock.EXTRAS[LOCKS[device]]):
         chosen = [
             next(iter(pin.specifier)).version
             for pin in pins
@@ -49,15 +49,16 @@ def test_locked_versions_are_those_pyproject_allows(device):
         assert all(map(requirement.specifier.contains, chosen)), requirement
 
 
-def test_both_lists_give_the_same_versions():
-    cpu, gpu = (
-        {(canonicalize_name(pin.name), str(pin.specifier)) for pin in lock.pins(path)}
-        for path in LOCKS.values()
-    )
-    only_cpu = {name for name, _ in cpu - gpu}
-    only_gpu = {name for name, _ in gpu - cpu}
-    assert only_cpu == {"tensorflow-cpu"}
-    assert all(name.startswith("nvidia-") for name in only_gpu)
+def versions(path):
+    return {(canonicalize_name(pin.name), str(pin.specifier)) for pin in lock.pins(path)}
+
+
+def test_the_lists_give_the_same_versions():
+    cpu, gpu, bench = map(versions, (lock.CPU, lock.GPU, lock.BENCH))
+    assert {name for name, _ in cpu - gpu} == {"tensorflow-cpu"}
+    assert all(name.startswith("nvidia-") for name, _ in gpu - cpu)
+    assert cpu <= bench
+    assert {"ipympl", "bqplot", "plotly"} <= {name for name, _ in bench - cpu}
 
 
 @pytest.mark.parametrize("device", LOCKS)

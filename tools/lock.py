@@ -18,8 +18,14 @@ except ImportError:  # Python 3.10
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU, GPU = ROOT / "requirements/cpu.txt", ROOT / "requirements/gpu.txt"
+BENCH = ROOT / "requirements/bench.txt"  # the CPU's list, and the peers of `make bench-browser`
 ENVIRONMENTS = (ROOT / "environment.yml", ROOT / "binder/environment.yml")
-EVERYWHERE = ("lab", "test", "dev")  # the extras that both lists hold
+EVERYWHERE = ("lab", "test", "dev")  # the extras that every list holds
+EXTRAS = {
+    CPU: ("cpu", *EVERYWHERE),
+    GPU: ("gpu", *EVERYWHERE),
+    BENCH: ("cpu", "bench", *EVERYWHERE),
+}
 CONDA_EXTRAS = ("cpu", "lab")  # what a reader of the lessons needs
 CONDA_PYTHON = "3.11"
 OLDEST_PYTHON = "3.10"
@@ -77,9 +83,9 @@ def _conda_line(requirement):
     return f"{requirement.name}=={pinned(requirement, CPU)}{marker}"
 
 
-def compile_list(device, lock, options=()):
-    """Resolve pyproject.toml for ``device``, keeping the versions in ``lock`` that still do."""
-    extras = [word for extra in (device, *EVERYWHERE) for word in ("--extra", extra)]
+def compile_list(lock, options=()):
+    """Resolve pyproject.toml for a list, keeping the versions in it that still do."""
+    extras = [word for extra in EXTRAS[lock] for word in ("--extra", extra)]
     how = ["--universal", "--python-version", OLDEST_PYTHON, "--generate-hashes"]
     quiet = ["--quiet", "--no-emit-index-url", "--no-emit-find-links", "--no-header"]
     command = [sys.executable, "-m", "uv", "pip", "compile", *how, *quiet, *extras, *options]
@@ -89,9 +95,10 @@ def compile_list(device, lock, options=()):
 
 def main(options):
     """Write the lists and the environments, with uv's ``options``."""
-    compile_list("cpu", CPU, options)
-    shutil.copy(CPU, GPU)  # so that what both lists hold has the same version in both
-    compile_list("gpu", GPU)
+    compile_list(CPU, options)
+    for lock in (GPU, BENCH):
+        shutil.copy(CPU, lock)  # so that what all lists hold has the same version in all
+        compile_list(lock)
     for path in ENVIRONMENTS:
         path.parent.mkdir(exist_ok=True)
         path.write_text(environment())
