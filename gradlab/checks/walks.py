@@ -16,6 +16,7 @@ _SUSPICIOUS = 0.02  # sides further apart than this share of them: look closer
 _UNDEFINED = 1e-3  # how much closer to look where f isn't finite a step away
 _FINE = 1e-10
 _SOME = 64  # elements tried one by one where no direction is free of kinks
+_FOLLOWS = 0.9999  # the correlation of errors with one element's coordinates that tells it
 _OUTPUTS = 4  # tried one by one for the output at fault
 
 
@@ -139,7 +140,7 @@ class Walk:
         return self._measure(rays, wide), self._measure(rays, wide / self.narrower)
 
     def _at_fault(self, reported, cells, rays):
-        """The element whose gradient is furthest off: known, or found by halving the ray."""
+        """The element whose gradient is furthest off: known, told by the rays, or by halving."""
         if not cells.failed.any():
             return None
 
@@ -147,7 +148,9 @@ class Walk:
             slopes = self._measure(rays, self._steps(rays))
             return np.abs(reported.of(slopes, None) - reported.total(slopes.central))
 
-        axis = self._halve(rays[cells.furthest], errors)
+        axis = _followed(cells, rays)
+        if axis is None:
+            axis = self._halve(rays[cells.furthest], errors)
         alone = self._judge(reported, axis[None], self._axis_step(axis), True)
         if not alone.failed.any():
             return cells.worst(lambda _: "along a random direction")
@@ -414,6 +417,20 @@ def _scales(point, ins):
 
 def _typical(part):
     return np.sqrt(np.mean(part**2)) or 1.0 if part.size else 1.0
+
+
+def _followed(cells, rays):
+    """The unit vector of the one element whose coordinates the errors of all rays follow, or None.
+
+    Where one element alone is wrong, this finds it without another evaluation of f.
+    """
+    if not cells.failed.all():
+        return None
+    with np.errstate(invalid="ignore"):
+        errors = cells.reported - cells.slope
+        lengths = np.linalg.norm(errors) * np.linalg.norm(rays, axis=0)
+        follows = np.abs(errors @ rays) > _FOLLOWS * lengths
+    return follows.astype(float) if follows.sum() == 1 else None
 
 
 def _only(ray, indices):
