@@ -1,33 +1,92 @@
-// A figure as an <img> with alt text; over it, where a probe is followed, a slider without a face
-// that takes pointer and keys. Frames come as PNG in a binary buffer; the newest wins, since each
-// replaces the one before.
+// A figure on a <canvas> that reads aloud; over it, where a probe is followed, a slider without a
+// face that takes pointer and keys. The background and each frame come as deflated runs of one
+// colour; the newest frame wins, since each needs the background alone.
+
+async function inflated({ buffer, byteOffset, byteLength }) {
+  const stream = new DecompressionStream("deflate");
+  const writer = stream.writable.getWriter();
+  writer.write(new Uint8Array(buffer, byteOffset, byteLength));
+  writer.close();
+  return new Uint32Array(await new Response(stream.readable).arrayBuffer());
+}
+
+function eachRun(runs, see) {
+  const count = runs.length / 3;
+  for (let i = 0, at = 0; i < count; i++) {
+    const end = at + runs[i] + runs[count + i];
+    see(at + runs[i], end, runs[2 * count + i]);
+    at = end;
+  }
+}
+
+// Show the model's frames on a canvas: decode as they come, paint the newest once a screen frame.
+function painter(model, canvas) {
+  const context = canvas.getContext("2d");
+  let asked = 0;
+  let decoded = 0;
+  let next = null; // what is to be painted
+  let painted = []; // the runs that lie over the background
+  let version = null;
+  let base, shown, image;
+
+  const prepare = ({ width, height }, runs) => {
+    canvas.width = width;
+    canvas.height = height;
+    image = context.createImageData(width, height);
+    shown = new Uint32Array(image.data.buffer);
+    eachRun(runs, (from, to, colour) => shown.fill(colour, from, to));
+    base = shown.slice();
+    painted = [];
+  };
+  const paint = () => {
+    const { background, baseRuns, runs } = next;
+    next = null;
+    if (baseRuns) {
+      prepare(background, baseRuns);
+      version = background.version;
+    }
+    eachRun(painted, (from, to) => shown.set(base.subarray(from, to), from));
+    eachRun(runs, (from, to, colour) => shown.fill(colour, from, to));
+    painted = runs;
+    context.putImageData(image, 0, 0);
+  };
+  return async () => {
+    const background = model.get("background");
+    const frame = model.get("frame");
+    if (frame.version !== background.version) return; // its background is still on the way
+    const turn = ++asked;
+    const fresh = background.version !== version;
+    const [runs, baseRuns] = await Promise.all([
+      inflated(frame.runs),
+      fresh ? inflated(background.runs) : null,
+    ]);
+    if (turn < decoded) return; // outrun by a newer one
+    decoded = turn;
+    if (next === null) requestAnimationFrame(paint);
+    next = { background, baseRuns, runs };
+  };
+}
 
 function render({ model, el }) {
   const frame = document.createElement("div");
   frame.className = "gradlab-frame";
-  const image = document.createElement("img");
-  image.className = "gradlab-figure";
-  image.draggable = false;
+  const canvas = document.createElement("canvas");
+  canvas.className = "gradlab-figure";
+  canvas.setAttribute("role", "img");
   const probe = document.createElement("div");
   probe.className = "gradlab-probe";
   probe.tabIndex = 0;
   probe.setAttribute("role", "slider");
-  frame.append(image, probe);
+  frame.append(canvas, probe);
   el.append(frame);
 
-  let address = null;
-  const showFrame = () => {
-    const old = address;
-    address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
-    image.onload = () => old && URL.revokeObjectURL(old);
-    image.src = address;
-  };
+  const showFrame = painter(model, canvas);
   const showAlt = () => {
-    image.alt = model.get("alt");
+    canvas.setAttribute("aria-label", model.get("alt"));
     probe.setAttribute("aria-valuetext", model.get("alt"));
   };
   const showSize = () => {
-    image.style.width = `${model.get("width")}px`;
+    canvas.style.width = `${model.get("width")}px`;
   };
 
   const track = () => model.get("probe_track");
@@ -81,7 +140,8 @@ function render({ model, el }) {
   });
 
   const listeners = {
-    "change:png": showFrame,
+    "change:background": showFrame,
+    "change:frame": showFrame,
     "change:alt": showAlt,
     "change:width": showSize,
     "change:probe": showProbe,
@@ -99,7 +159,6 @@ function render({ model, el }) {
   }
   return () => {
     for (const [name, listener] of Object.entries(listeners)) model.off(name, listener);
-    URL.revokeObjectURL(address);
   };
 }
 

@@ -1,7 +1,6 @@
 """A matplotlib figure in the browser: only what moves is drawn, and it reads aloud."""
 
 import io
-import zlib
 from pathlib import Path
 
 import anywidget
@@ -9,6 +8,8 @@ import numpy as np
 import traitlets
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
+
+from gradlab.widgets.frames import encoded
 
 _HERE = Path(__file__).parent
 
@@ -23,7 +24,10 @@ class FigureView(anywidget.AnyWidget):
         alt: what the picture says, for those who can't see it; set it with every change.
 
     Traits:
-        alt, png (the frame as it stands), probe (the x the reader chose, once `follow` was called).
+        alt, probe (the x the reader chose, once `follow` was called).
+
+    The browser gets the background once, and of each frame only what differs from it: so each
+    stands alone, and the newest wins where the browser is behind.
 
     >>> from matplotlib.figure import Figure
     >>> figure = Figure()
@@ -40,7 +44,8 @@ class FigureView(anywidget.AnyWidget):
     _esm = _HERE / "figure_view.js"
     _css = _HERE / "figure_view.css"
 
-    png = traitlets.Bytes().tag(sync=True)
+    background = traitlets.Dict().tag(sync=True)  # version, width, height, runs
+    frame = traitlets.Dict().tag(sync=True)  # version of its background, runs
     alt = traitlets.Unicode("a figure").tag(sync=True)
     width = traitlets.Int().tag(sync=True)
     pixel_ratio = traitlets.Float(1.0).tag(sync=True)
@@ -63,17 +68,27 @@ class FigureView(anywidget.AnyWidget):
         if not self._animated:
             self.redraw()
             return
-        self._canvas.restore_region(self._background)
+        self._canvas.restore_region(self._region)
         self._draw_animated()
-        self.png = _quick_png(self._pixels())
+        self._send_frame()
 
     def redraw(self):
         """Draw all of it anew, such as after a change of limits, and send the frame."""
         self._canvas.draw()
-        self._background = self._canvas.copy_from_bbox(self.figure.bbox)
+        self._region = self._canvas.copy_from_bbox(self.figure.bbox)
+        self._still_pixels = self._flat_pixels().copy()
         self._draw_animated()
-        self._place_track()
-        self.png = _quick_png(self._pixels())
+        with self.hold_sync():
+            self._place_track()
+            self._send_background()
+            self._send_frame()
+
+    @property
+    def png(self):
+        """The frame as it stands, as PNG."""
+        file = io.BytesIO()
+        self._pixels().save(file, "png")
+        return file.getvalue()
 
     def follow(self, axes, label="probe", step=None):
         """Let the reader drag a probe along the x of some axes, or move it by the arrow keys.
@@ -102,6 +117,24 @@ class FigureView(anywidget.AnyWidget):
             self.figure.dpi = shown
             self._canvas.draw()
 
+    def _send_background(self):
+        width, height = self._canvas.get_width_height()
+        self.background = {
+            "version": self.background.get("version", 0) + 1,
+            "width": width,
+            "height": height,
+            "runs": encoded(self._still_pixels),
+        }
+
+    def _send_frame(self):
+        self.frame = {
+            "version": self.background["version"],
+            "runs": encoded(self._flat_pixels(), self._still_pixels),
+        }
+
+    def _flat_pixels(self):
+        return np.asarray(self._canvas.buffer_rgba()).view("<u4").ravel()
+
     def _pixels(self):
         return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
 
@@ -118,13 +151,6 @@ class FigureView(anywidget.AnyWidget):
     def _change_density(self, change):
         self.figure.dpi = self._dpi * min(max(change.new, 1.0), 3.0)
         self.redraw()
-
-
-def _quick_png(pixels):
-    """A PNG soon made: runs of one colour, which is most of a figure, are all it looks for."""
-    file = io.BytesIO()
-    pixels.save(file, "png", compress_level=1, compress_type=zlib.Z_RLE)
-    return file.getvalue()
 
 
 def _small_png(pixels):
