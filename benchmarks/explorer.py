@@ -26,7 +26,7 @@ def _update():
         slider.value = next(values)
 
     def anew():
-        line, point = explorer._evaluate(explorer.parameters)
+        line, point, _ = explorer._evaluate(explorer._values(explorer._states()))
         plot = gl.CurvePlot(line)
         plot.believed = True
         plot.update(line, point)

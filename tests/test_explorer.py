@@ -2,6 +2,7 @@
 
 import base64
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def explorer():
 
 
 def shown(explorer):
-    return explorer.digest, explorer.view.alt, explorer.view.png, explorer._digest.value
+    return explorer.digest, explorer.view.alt, explorer.view.png, explorer._digest_line.value
 
 
 def test_digest_of_the_clip_on_a_square():
@@ -165,6 +166,32 @@ def test_an_exception_shows_beside_the_figure_and_the_next_good_value_clears_it(
     assert explorer.view.png != greyed
 
 
+def test_a_slow_value_is_said_and_the_next_good_one_clears_it(monkeypatch):
+    monkeypatch.setattr("gradlab.widgets.newest.PATIENCE", 0.05)
+    gate = threading.Event()
+    gate.set()
+
+    def wait(x, alpha):
+        if alpha > 1:
+            gate.wait(20)
+        return x
+
+    def slow(x, alpha):
+        return alpha * tf.ensure_shape(tf.numpy_function(wait, [x, alpha], x.dtype), x.shape)
+
+    explorer = gl.explore(slow, alpha=(0.0, 2.0))
+    gate.clear()
+    good = explorer.set(alpha=0.5).curve
+    explorer._controls["alpha"].value = 1.5
+    assert "not there after" in explorer._message.value
+    assert explorer.curve is good
+    monkeypatch.setattr("gradlab.widgets.newest.PATIENCE", 20)
+    explorer._controls["alpha"].value = 0.75
+    assert explorer._message.value == ""
+    assert explorer.digest.startswith("slow(alpha=0.75)")
+    gate.set()
+
+
 def test_a_function_that_always_raises_still_gives_an_explorer():
     explorer = gl.explore(picky, alpha=(3.0, 4.0))
     assert "ValueError" in explorer.digest
@@ -203,7 +230,7 @@ def test_the_stored_form_is_a_picture_and_a_digest(explorer):
 
 def test_stored_text_names_no_device(explorer):
     assert "CPU" not in explorer.digest
-    assert "CPU" in explorer._device_line.value
+    assert "CPU" in explorer.widget.children[0].children[1].children[-1].value
 
 
 def test_limits_follow_a_curve_that_leaves_them():

@@ -1,12 +1,10 @@
 """Controls -> `Curve` -> plot -> digest: a figure that answers its sliders."""
 
-import base64
 import contextlib
 import dataclasses
-import html
+import functools
 import time
 
-import ipywidgets
 import numpy as np
 
 from gradlab import devices
@@ -14,9 +12,8 @@ from gradlab.curves import Curve, Evaluator, check_parameters, checked_range, ch
 from gradlab.plots import CurvePlot
 from gradlab.registry import SPECS
 from gradlab.specs import LOSSES, OpSpec, ParamSpec, op_spec, param_spec
-from gradlab.widgets.controls import control_for
+from gradlab.widgets.base import Explorer, line_of_text
 from gradlab.widgets.digest import digest, subject
-from gradlab.widgets.figure_view import FigureView
 
 _OWN = ("compose", "upstream", "probe", "believed")  # names that the explorer's own controls have
 _PATIENCE = 0.2  # seconds: a slower function isn't evaluated at the ends of its ranges as well
@@ -49,8 +46,8 @@ def explore(
             (lowest, highest, step), a list of choices, {label: value}, a number, True or False.
 
     Returns:
-        An `Explorer`; a notebook shows it. What your function reads from outside (a global, say)
-        keeps the value it had when it was drawn first; `reset()` reads it anew.
+        A `CurveExplorer`; a notebook shows it. What your function reads from outside (a global,
+        say) keeps the value it had when it was drawn first; `reset()` reads it anew.
 
     Raises:
         TypeError, ValueError: naming the argument that is wrong. What your function itself
@@ -62,64 +59,41 @@ def explore(
 
     """
     spec = _spec(op, x, ranges)
-    return Explorer(spec, compose, upstream, probe, believed, points, device)
+    return CurveExplorer(spec, compose, upstream, probe, believed, points, device)
 
 
-class Explorer:
-    """A figure and its controls: what `explore` returns.
+class CurveExplorer(Explorer):
+    """The curves of an op or a function, and a control for each of its parameters.
 
-    `set` does from code what the controls do; `curve`, `digest`, `figure` and `parameters` give
-    what is shown; `error` what the function raised, if it did; `widget` goes into a layout of
-    your own.
+    An `Explorer` that also gives the `curve` shown, and what it was evaluated with.
     """
 
     def __init__(
         self, spec, compose=None, upstream=1.0, probe=None, believed=False, points=401, device=None
     ):
         self.spec = spec
-        self.error = None
         self._losses, loss = _losses(compose, spec)
         self._points, self._device = points, device
         self._evaluators = {}
         self._limits_for = None
-        self._held = False
         own = _own_params(spec, tuple(self._losses), loss, upstream, probe, believed)
-        self._params = {param.name: param for param in (*spec.params, *own)}
-        self._upstream = None if "upstream" in self._params else checked_upstream(upstream)
-        self._controls = {name: control_for(param) for name, param in self._params.items()}
-        self._evaluator()  # says what is wrong with x, points or device
-        self._make_figure()
-        self.widget = self._make_widget()
-        for control in self._controls.values():
-            control.observe(self._on_change, "value")
-        self.view.observe(self._on_drag, "probe")
-        self._update()
-
-    def set(self, **values):
-        """Set parameters, or compose, upstream, probe and believed, as their controls would.
-
-        Returns:
-            The explorer itself.
-
-        Raises:
-            TypeError, ValueError: naming what is unknown or out of its range; nothing is changed.
-
-        """
-        states = {name: self._param(name).checked(value) for name, value in values.items()}
-        self._put(states)
-        return self
+        self._upstream = None if isinstance(upstream, tuple) else checked_upstream(upstream)
+        self._evaluator(loss)  # says what is wrong with x, points or device
+        plot = CurvePlot(_blank(spec.x, points))
+        super().__init__(spec.name, (*spec.params, *own), plot)
+        self._let_drag(plot.above, "probe")
 
     def reset(self):
         """Put everything back to where it was at first, limits included; read globals anew."""
         self._limits_for = None
         self._evaluators = {}
-        self._put({name: param.default for name, param in self._params.items()})
-        return self
+        return super().reset()
 
     @property
     def parameters(self):
         """What the function is given, by name."""
-        return {param.name: self._value(param.name) for param in self.spec.params}
+        values = super().parameters
+        return {param.name: values[param.name] for param in self.spec.params}
 
     @property
     def curve(self):
@@ -129,171 +103,85 @@ class Explorer:
     @property
     def compose(self):
         """The name of the loss applied to the op's value."""
-        return self._value("compose")
+        return self._state(self._params["compose"])
 
     @property
     def upstream(self):
         """The gradient arriving from the loss."""
-        return self._value("upstream") if "upstream" in self._params else self._upstream
+        return self._upstream_of(self._states())
 
     @property
     def probe(self):
         """The x at which both tangents are drawn."""
-        return self._value("probe")
+        return self._state(self._params["probe"])
 
     @probe.setter
     def probe(self, x):
         self.set(probe=x)
 
-    @property
-    def figure(self):
-        """The matplotlib figure."""
-        return self._plot.figure
+    def _upstream_of(self, values):
+        return values.get("upstream", self._upstream)
 
-    @property
-    def digest(self):
-        """What is shown, in one or two lines."""
-        return self.view.alt
+    def _evaluate(self, values):
+        evaluator = self._evaluator(values["compose"])
+        parameters = {param.name: values[param.name] for param in self.spec.params}
+        evaluate = functools.partial(evaluator.at, values["probe"], self._upstream_of(values))
+        line, point = evaluate(**parameters)
+        anew = self._limits_for != values["compose"]
+        return line, point, self._at_the_ends(evaluate, parameters) if anew else []
 
-    def __repr__(self):
-        return self.digest
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        width, height = (round(100 * side) for side in self.figure.get_size_inches())
-        data = {
-            **self.widget._repr_mimebundle_(),
-            "text/plain": self.digest,
-            "image/png": base64.b64encode(self.view.still()).decode("ascii"),
-        }
-        return data, {"image/png": {"width": width, "height": height}}
-
-    # State
-
-    def _param(self, name):
-        if name not in self._params:
-            raise TypeError(f"{name}: the explorer has none; it has {', '.join(self._params)}")
-        return self._params[name]
-
-    def _value(self, name):
-        param, state = self._params[name], self._controls[name].value
-        return param.value_of(int(state) if param.kind == "int" else state)
-
-    def _put(self, states):
-        self._held = True
-        try:
-            for name, state in states.items():
-                self._controls[name].value = state
-        finally:
-            self._held = False
-        self._update()
-
-    def _on_change(self, change):
-        if not self._held:
-            self._update()
-
-    def _on_drag(self, change):
-        self._controls["probe"].value = change.new
-
-    # From state to picture
-
-    def _update(self):
-        try:
-            line, point = self._evaluate(self.parameters)
-        except Exception as problem:  # the reader's function may raise anything at all
-            self._refuse(problem)
-        else:
-            self._accept(line, point)
-
-    def _evaluate(self, parameters):
-        return self._evaluator().at(self.probe, self.upstream, **parameters)
-
-    def _evaluator(self):
-        if self.compose not in self._evaluators:
-            self._evaluators[self.compose] = Evaluator(
-                _composed(self._losses[self.compose], self.spec.apply),
+    def _evaluator(self, compose):
+        if compose not in self._evaluators:
+            self._evaluators[compose] = Evaluator(
+                _composed(self._losses[compose], self.spec.apply),
                 self.spec.x,
                 self._points,
                 self._device,
             )
-        return self._evaluators[self.compose]
+        return self._evaluators[compose]
 
-    def _accept(self, line, point):
-        self.error = None
-        believed = self._value("believed")
-        moves_only = self._has_limits(line) and believed == self._plot.believed
-        self._plot.believed = believed
-        self._plot.update(line, point, remark=_remark(line))
-        text = digest(self._subject(), line, point)
-        self._say(text, note="; ".join(line.notes), redraw=not moves_only)
-
-    def _has_limits(self, line):
-        """Whether the limits can stay; makes them fit if not."""
-        if self._limits_for != self.compose:
-            self._limits_for = self.compose
-            self._plot.fit(line, self._curves_at_the_ends())
-            return False
-        if self._plot.fits(line):
-            return True
-        self._plot.widen(line)
-        return False
-
-    def _curves_at_the_ends(self):
+    def _at_the_ends(self, evaluate, parameters):
         """Curves with one parameter at an end of its range: what limits should have room for."""
         curves, start = [], time.perf_counter()
-        for name, param in self._params.items():
-            for end in (param.low, param.high) if param in self.spec.params else ():
+        for param in self.spec.params:
+            for end in (param.low, param.high):
                 if end is None or time.perf_counter() - start > _PATIENCE:
                     continue
                 with contextlib.suppress(Exception):
-                    curves.append(self._evaluate({**self.parameters, name: end})[0])
+                    curves.append(evaluate(**{**parameters, param.name: end})[0])
         return curves
 
-    def _refuse(self, problem):
-        self.error = problem
-        self._plot.fade()
-        self._say(f"{self._subject()}: {_message(problem)}", error=_message(problem))
+    def _show(self, values, found):
+        line, point, others = found
+        changed = self._plot.believed != values["believed"]
+        self._plot.believed = values["believed"]
+        if self._limits_for != values["compose"]:
+            self._limits_for = values["compose"]
+            self._plot.fit(line, others)
+            changed = True
+        elif not self._plot.fits(line):
+            self._plot.widen(line)
+            changed = True
+        self._plot.update(line, point, remark=_remark(line))
+        return changed
 
-    def _subject(self):
-        states = {param.name: self._state(param) for param in self.spec.params}
-        return subject(self.spec.name, states, self.compose)
+    def _digest(self, states, found):
+        line, point, _ = found
+        return digest(self._subject(states), line, point)
 
-    def _state(self, param):
-        value = self._controls[param.name].value
-        return int(value) if param.kind == "int" else value
+    def _notes(self, found):
+        return "; ".join(found[0].notes)
 
-    def _say(self, text, note="", error="", redraw=False):
-        with self.view.hold_sync():
-            self.view.alt = text
-            self.view.probe = self.probe
-            self.view.redraw() if redraw else self.view.draw()
-        shown = f"{self._subject()} has no curve; greyed, the last that could be drawn"
-        self._digest.value = _paragraph("gradlab-digest", shown if error else text)
-        self._note.value = _paragraph("gradlab-note", note)
-        self._message.value = _paragraph("gradlab-message", error, role="alert")
+    def _subject(self, states):
+        of_op = {param.name: states[param.name] for param in self.spec.params}
+        return subject(self.name, of_op, states["compose"])
 
-    # Parts
-
-    def _make_figure(self):
-        self._plot = CurvePlot(_blank(self.spec.x, self._points))
-        self.view = FigureView(self._plot.figure, self._plot.animated)
-        step = self._params["probe"].step
-        self.view.follow(self._plot.above, label="probe", step=step)
-
-    def _make_widget(self):
-        self._digest, self._note, self._message, self._device_line = (
-            ipywidgets.HTML() for _ in range(4)
-        )
+    def _below_controls(self):
         device = devices.choose(self._device)
-        self._device_line.value = _paragraph("gradlab-device", f"evaluated on {device}")
-        reset = ipywidgets.Button(description="Reset", tooltip="Put every control back")
-        reset.on_click(lambda _: self.reset())
-        panel = ipywidgets.VBox([*self._controls.values(), reset, self._device_line])
-        panel.add_class("gradlab-controls")
-        body = ipywidgets.HBox([self.view, panel])
-        body.add_class("gradlab-body")
-        widget = ipywidgets.VBox([body, self._message, self._note, self._digest])
-        widget.add_class("gradlab-explorer")
-        return widget
+        return [
+            *super()._below_controls(),
+            line_of_text("gradlab-device", f"evaluated on {device}"),
+        ]
 
 
 def _spec(op, x, ranges):
@@ -369,17 +257,3 @@ def _blank(x, points):
 
 def _remark(line):
     return "" if np.isfinite(line.gradient).any() else "no gradient"
-
-
-def _message(problem):
-    """An exception in a few lines, as a reader needs it."""
-    text = " ".join(str(problem).split())
-    name = type(problem).__name__
-    return f"{name}: {text[:400]}{'…' if len(text) > 400 else ''}" if text else name
-
-
-def _paragraph(name, text, role=None):
-    if not text:
-        return ""
-    attributes = f' role="{role}"' if role else ""
-    return f'<div class="{name}"{attributes}>{html.escape(text)}</div>'

@@ -1,0 +1,224 @@
+"""What all explorers share: controls, a figure that answers them, a digest, and what went wrong."""
+
+import base64
+import html
+
+import ipywidgets
+
+from gradlab.widgets.controls import control_for
+from gradlab.widgets.digest import subject
+from gradlab.widgets.figure_view import FigureView
+from gradlab.widgets.newest import PATIENCE, Newest
+
+
+class Explorer:
+    """A figure and its controls: what `explore` returns.
+
+    `set` does from code what the controls do; `digest`, `figure` and `parameters` give what is
+    shown; `error` what was raised, if it was; `widget` goes into a layout of your own.
+
+    Args:
+        name: what it shows.
+        params: the `ParamSpec` of each control, in order.
+        plot: has a ``figure``, the ``animated`` artists of it, and ``fade()``, which greys them.
+
+    A kind of explorer adds, beside what it has of its own:
+
+    - ``_evaluate(values)``: what to show for the controls' values, by name. It may raise, and take
+      its time; since it may run in a thread, it touches neither artists nor controls.
+    - ``_show(values, found)``: moves the artists; returns whether others than ``animated`` changed.
+    - ``_digest(states, found)``: one or two lines, the same on every machine. States are values
+      but for choices, which go by their labels.
+    - ``_notes(found)``: remarks below the figure, if there are any.
+    """
+
+    def __init__(self, name, params, plot):
+        self.name = name
+        self.error = None
+        self._plot = plot
+        self._held = False
+        self._dragged = ()
+        self._params = {param.name: param for param in params}
+        self._controls = {param.name: control_for(param) for param in params}
+        self._newest = Newest(self._attempt, self._finish, self._wait)
+        self.view = FigureView(plot.figure, plot.animated)
+        self.widget = self._make_widget()
+        for control in self._controls.values():
+            control.observe(self._on_change, "value")
+        self._newest.now(self._states())
+
+    def set(self, **values):
+        """Set what the controls set, by name, as they would.
+
+        Returns:
+            The explorer itself.
+
+        Raises:
+            TypeError, ValueError: naming what is unknown or out of its range; nothing is changed.
+
+        """
+        self._put({name: self._param(name).checked(value) for name, value in values.items()})
+        self._newest.now(self._states())
+        return self
+
+    def reset(self):
+        """Put every control back to where it was at first."""
+        return self.set(**{name: param.default for name, param in self._params.items()})
+
+    @property
+    def parameters(self):
+        """What the controls are set to, by name."""
+        return self._values(self._states())
+
+    @property
+    def figure(self):
+        """The matplotlib figure."""
+        return self._plot.figure
+
+    @property
+    def digest(self):
+        """What is shown, in one or two lines."""
+        return self.view.alt
+
+    def __repr__(self):
+        return self.digest
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        width, height = (round(100 * side) for side in self.figure.get_size_inches())
+        data = {
+            **self.widget._repr_mimebundle_(),
+            "text/plain": self.digest,
+            "image/png": base64.b64encode(self.view.still()).decode("ascii"),
+        }
+        return data, {"image/png": {"width": width, "height": height}}
+
+    # What the controls say: states are what they hold, values what a function is given
+
+    def _param(self, name):
+        if name not in self._params:
+            raise TypeError(f"{name}: the explorer has none; it has {', '.join(self._params)}")
+        return self._params[name]
+
+    def _states(self):
+        return {name: self._state(param) for name, param in self._params.items()}
+
+    def _state(self, param):
+        value = self._controls[param.name].value
+        return int(value) if param.kind == "int" else value
+
+    def _values(self, states):
+        return {name: self._params[name].value_of(state) for name, state in states.items()}
+
+    def _put(self, states):
+        self._held = True
+        try:
+            for name, state in states.items():
+                self._controls[name].value = state
+        finally:
+            self._held = False
+
+    def _on_change(self, _):
+        if not self._held:
+            self._newest.soon(self._states())
+
+    def _let_drag(self, axes, *names):
+        """Let the reader drag what the control of x, or those of x and y, set."""
+        self._dragged = names
+        step = self._params[names[0]].step
+        plane = {"plane": True} if len(names) == 2 else {}
+        self.view.follow(axes, label=" and ".join(names), step=step, **plane)
+        self.view.observe(self._on_drag, "probe")
+
+    def _on_drag(self, change):
+        places = change.new if len(self._dragged) == 2 else [change.new]
+        states = dict(zip(self._dragged, places, strict=True))
+        if not states.items() <= self._states().items():  # else it follows the controls
+            self._put(states)
+            self._on_change(change)
+
+    # From states to a picture
+
+    def _attempt(self, states):
+        try:
+            return self._evaluate(self._values(states))
+        except Exception as problem:  # a reader's function may raise anything at all
+            return problem
+
+    def _finish(self, states, found):
+        if isinstance(found, Exception):
+            self.error = found
+            self._refuse(states, _message(found))
+            return
+        self.error = None
+        changed = self._show(self._values(states), found)
+        text = self._digest(states, found)
+        self._say(states, text, text, note=self._notes(found), redraw=changed)
+
+    def _notes(self, found):
+        return ""
+
+    def _wait(self, states):
+        self._refuse(
+            states,
+            f"not there after {PATIENCE:g} s; it will show when it is, "
+            "and the controls answer meanwhile",
+        )
+
+    def _refuse(self, states, why):
+        self._plot.fade()
+        subject = self._subject(states)
+        shown = f"{subject} has no curve; greyed, the last that could be drawn"
+        self._say(states, f"{subject}: {why}", shown, error=why)
+
+    def _subject(self, states):
+        return subject(self.name, states)
+
+    def _say(self, states, alt, digest, note="", error="", redraw=False):
+        with self.view.hold_sync():
+            self.view.alt = alt
+            self._place_handle(states)
+            self.view.redraw() if redraw else self.view.draw()
+        self._digest_line.value = _paragraph("gradlab-digest", digest)
+        self._note.value = _paragraph("gradlab-note", note)
+        self._message.value = _paragraph("gradlab-message", error, role="alert")
+
+    def _place_handle(self, states):
+        if self._dragged:
+            places = [states[name] for name in self._dragged]
+            self.view.probe = places if len(places) == 2 else places[0]
+
+    # Parts
+
+    def _make_widget(self):
+        self._digest_line, self._note, self._message = (ipywidgets.HTML() for _ in range(3))
+        panel = ipywidgets.VBox([*self._controls.values(), *self._below_controls()])
+        panel.add_class("gradlab-controls")
+        body = ipywidgets.HBox([self.view, panel])
+        body.add_class("gradlab-body")
+        widget = ipywidgets.VBox([body, self._message, self._note, self._digest_line])
+        widget.add_class("gradlab-explorer")
+        return widget
+
+    def _below_controls(self):
+        reset = ipywidgets.Button(description="Reset", tooltip="Put every control back")
+        reset.on_click(lambda _: self.reset())
+        return [reset]
+
+
+def line_of_text(name, text):
+    """A widget that shows a line of text, in the style of a class."""
+    return ipywidgets.HTML(_paragraph(name, text))
+
+
+def _message(problem):
+    """An exception in a few lines, as a reader needs it."""
+    text = " ".join(str(problem).split())
+    name = type(problem).__name__
+    return f"{name}: {text[:400]}{'…' if len(text) > 400 else ''}" if text else name
+
+
+def _paragraph(name, text, role=None):
+    if not text:
+        return ""
+    attributes = f' role="{role}"' if role else ""
+    return f'<div class="{name}"{attributes}>{html.escape(text)}</div>'
