@@ -15,12 +15,14 @@ STYLES = {
     "believed": {"color": "#CC79A7", "linestyle": "-.", "linewidth": 2.2},
     "gradient": {"color": "#D55E00", "linestyle": "-", "linewidth": 2.2},
     "slope": {"color": "#009E73", "linestyle": (0, (5, 2)), "linewidth": 2.2},
+    "pinned": {"color": "#777777", "linestyle": (0, (1, 1.2)), "linewidth": 2.2},
 }
+_DRAWN = ("forward", "believed", "gradient", "slope")
 _PARTED = {"facecolor": "#F0E442", "edgecolor": "none", "alpha": 0.45}
-_PROBE = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
+PROBE = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
 _THIN = {"linewidth": 1.6}
 # Above the axes: a legend inside them would lie on the curves for some setting or other.
-_LEGEND = {
+LEGEND = {
     "loc": "lower left",
     "bbox_to_anchor": (0, 1),
     "frameon": False,
@@ -31,7 +33,7 @@ _LEGEND = {
     "handletextpad": 0.6,
 }
 _TANGENT = 0.17  # half a tangent's length, in parts of the axes' width
-_STALE = 0.25  # opacity of a curve that belongs to an earlier setting
+STALE = 0.25  # opacity of a curve that belongs to an earlier setting
 
 
 class CurvePlot:
@@ -56,6 +58,7 @@ class CurvePlot:
         FigureCanvasAgg(self.figure)
         self.above, self.below = self.figure.subplots(2, 1, sharex=True)
         self._opacity = 1.0
+        self.pinned = ()  # the curve that is kept for comparison, if one is
         self._label(xlabel)
         self._make_artists()
         self.above.set_xlim(curve.x[0], curve.x[-1])
@@ -66,8 +69,8 @@ class CurvePlot:
     def animated(self):
         """The artists that `update` moves, in the order they're drawn."""
         return [
-            self._shade, *self._verticals, *self._lines.values(), *self._tangents.values(),
-            *self._marks.values(), self._remark,
+            self._shade, *self._verticals, *self._pinned.values(), *self._lines.values(),
+            *self._tangents.values(), *self._marks.values(), self._remark,
         ]  # fmt: skip
 
     @property
@@ -98,9 +101,21 @@ class CurvePlot:
         if point is not None:
             self._move_probe(point)
 
+    def pin(self, curve):
+        """Keep a curve's forward and gradient behind those of the curves to come."""
+        self.pinned = (curve,)
+        for axes, name in zip(self._axes, ("forward", "gradient"), strict=True):
+            self._pinned[axes].set_data(curve.x, _drawable(curve, name))
+        self._show_pinned(True)
+
+    def unpin(self):
+        """Let go of the pinned curve."""
+        self.pinned = ()
+        self._show_pinned(False)
+
     def fade(self):
         """Grey what is shown: it belongs to an earlier setting."""
-        self._set_opacity(_STALE)
+        self._set_opacity(STALE)
 
     def fit(self, curve, others=()):
         """Choose limits for a curve, and as far as it doesn't dwarf it, for others."""
@@ -145,8 +160,12 @@ class CurvePlot:
             name: axes.plot([], [], **STYLES[name], animated=True, label=name)[0]
             for name, axes in place.items()
         }
+        self._pinned = {
+            axes: axes.plot([], [], **STYLES["pinned"], animated=True, visible=False)[0]
+            for axes in self._axes
+        }
         self._shade = below.add_collection(PolyCollection([], **_PARTED, animated=True))
-        self._verticals = [axes.axvline(0, **_PROBE, animated=True) for axes in self._axes]
+        self._verticals = [axes.axvline(0, **PROBE, animated=True) for axes in self._axes]
         self._tangents = {
             name: above.plot([], [], **{**STYLES[name], **_THIN}, animated=True)[0]
             for name in ("gradient", "slope")
@@ -159,6 +178,11 @@ class CurvePlot:
             0.5, 0.5, "", ha="center", va="center", transform=below.transAxes, animated=True
         )
         self._lines["believed"].set_visible(False)
+        self._make_legend()
+
+    def _show_pinned(self, wanted):
+        for line in self._pinned.values():
+            line.set_visible(wanted)
         self._make_legend()
 
     def _make_legend(self):
@@ -175,7 +199,9 @@ class CurvePlot:
             "where they part": Patch(**_PARTED),
         }
         for axes, entries in ((self.above, above), (self.below, below)):
-            axes.legend(entries.values(), entries.keys(), ncols=len(entries), **_LEGEND)
+            if self._pinned[axes].get_visible():
+                entries["pinned"] = Line2D([], [], **STYLES["pinned"])
+            axes.legend(entries.values(), entries.keys(), ncols=len(entries), **LEGEND)
 
     def _move_probe(self, point):
         for line in self._verticals:
@@ -241,7 +267,7 @@ def _extents(curves):
     """For each of the two axes the least and the greatest value to show."""
     above, below = [], [(0.0, 0.0)]
     for curve in curves:
-        drawn = {name: _drawable(curve, name) for name in STYLES}
+        drawn = {name: _drawable(curve, name) for name in _DRAWN}
         if _has_pole(drawn["forward"]):
             drawn["believed"] = drawn["forward"]  # an integral through a pole means nothing
         extents = {
