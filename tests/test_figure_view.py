@@ -132,9 +132,14 @@ def test_still_is_small_white_and_changes_nothing(moving):
 def test_the_probe_track_lies_over_the_axes(moving):
     view, line = moving
     view.follow(line.axes, label="x")
-    box = line.axes.get_position()
-    expected = {"label": "x", "low": 0, "high": 4, "step": 0.04, "left": box.x0, "right": box.x1}
-    assert view.probe_track == expected
+    assert view.probe_track == {"axes": 0, "label": "x", "steps": [None, None], "plane": False}
+    place = {
+        "axes": 0,
+        "box": list(line.axes.get_position().extents),
+        "limits": [[0.0, 4.0], [0.0, 4.0]],
+        "log": [False, False],
+    }
+    assert view.places == [place]
 
 
 def test_frames_travel_as_binary(moving):
