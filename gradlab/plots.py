@@ -15,9 +15,8 @@ STYLES = {
     "believed": {"color": "#CC79A7", "linestyle": "-.", "linewidth": 2.2},
     "gradient": {"color": "#D55E00", "linestyle": "-", "linewidth": 2.2},
     "slope": {"color": "#009E73", "linestyle": (0, (5, 2)), "linewidth": 2.2},
-    "pinned": {"color": "#777777", "linestyle": (0, (1, 1.2)), "linewidth": 2.2},
 }
-_DRAWN = ("forward", "believed", "gradient", "slope")
+_PINNED = {"color": "#777777", "linestyle": (0, (1, 1.2)), "linewidth": 2.2}
 _PARTED = {"facecolor": "#F0E442", "edgecolor": "none", "alpha": 0.45}
 PROBE = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
 _THIN = {"linewidth": 1.6}
@@ -161,7 +160,7 @@ class CurvePlot:
             for name, axes in place.items()
         }
         self._pinned = {
-            axes: axes.plot([], [], **STYLES["pinned"], animated=True, visible=False)[0]
+            axes: axes.plot([], [], **_PINNED, animated=True, visible=False)[0]
             for axes in self._axes
         }
         self._shade = below.add_collection(PolyCollection([], **_PARTED, animated=True))
@@ -200,7 +199,7 @@ class CurvePlot:
         }
         for axes, entries in ((self.above, above), (self.below, below)):
             if self._pinned[axes].get_visible():
-                entries["pinned"] = Line2D([], [], **STYLES["pinned"])
+                entries["pinned"] = Line2D([], [], **_PINNED)
             axes.legend(entries.values(), entries.keys(), ncols=len(entries), **LEGEND)
 
     def _move_probe(self, point):
@@ -267,7 +266,7 @@ def _extents(curves):
     """For each of the two axes the least and the greatest value to show."""
     above, below = [], [(0.0, 0.0)]
     for curve in curves:
-        drawn = {name: _drawable(curve, name) for name in _DRAWN}
+        drawn = {name: _drawable(curve, name) for name in STYLES}
         if _has_pole(drawn["forward"]):
             drawn["believed"] = drawn["forward"]  # an integral through a pole means nothing
         extents = {

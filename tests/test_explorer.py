@@ -88,7 +88,7 @@ def test_a_slider_never_retraces():
 
 def test_several_values_make_one_update(explorer):
     frames = []
-    explorer.view.observe(frames.append, "png")
+    explorer.view.observe(frames.append, "frame")
     explorer.set(alpha=0.5, probe=-1.0, believed=True)
     assert len(frames) == 1
 
@@ -164,6 +164,80 @@ def test_an_exception_shows_beside_the_figure_and_the_next_good_value_clears_it(
     explorer.set(alpha=1.5)
     assert (explorer.error, explorer._message.value) == (None, "")
     assert explorer.view.png != greyed
+
+
+def test_a_preset_sets_what_it_names_and_all_else_as_at_first(explorer):
+    flat = gl.explore(scaled, alpha=(0.0, 2.0), presets={"flat": {"alpha": 0.0, "compose": "|x|"}})
+    flat.set(probe=-1.0)
+    (button,) = flat.widget.children[0].children[1].children[0].children
+    assert button.description == "flat"
+    button.click()
+    assert (flat.parameters, flat.compose, flat.probe) == ({"alpha": 0.0}, "|x|", 1.0)
+    with pytest.raises(ValueError, match="name: got 'steep'; the presets are 'flat'"):
+        flat.apply_preset("steep")
+
+
+def test_your_own_losses_join_the_list():
+    explorer = gl.explore(scaled, alpha=(0.0, 2.0), compose={"twice": lambda y: 2 * y, "e": tf.exp})
+    assert explorer.compose == "twice"
+    np.testing.assert_allclose(explorer.curve.forward, 2 * explorer.curve.x**2, atol=1e-5)
+    explorer.set(compose="e", alpha=0.0)
+    np.testing.assert_allclose(explorer.curve.forward, 1)
+    assert explorer.set(compose="sin x").compose == "sin x"
+
+
+def test_a_pinned_setting_stays_for_comparison(explorer):
+    explorer.set(alpha=0.5).pin()
+    pinned = explorer.curve
+    before = explorer.view.png
+    explorer.set(alpha=2.0, probe=0.0)
+    assert explorer.digest.endswith("\npinned: scaled(alpha=0.5)")
+    for axes, values in zip(explorer.figure.axes, (pinned.forward, pinned.gradient), strict=True):
+        (line,) = (line for line in axes.lines if line is explorer._plot._pinned[axes])
+        assert line.get_visible()
+        np.testing.assert_array_equal(line.get_ydata(), values)
+        assert "pinned" in [text.get_text() for text in axes.get_legend().get_texts()]
+    explorer._pin_button.click()
+    assert "pinned" not in explorer.digest
+    explorer.set(alpha=0.5, probe=1.0)
+    assert explorer.view.png != before
+    explorer.pin().reset()
+    assert explorer.pinned is None
+
+
+def test_what_never_could_be_drawn_cannot_be_pinned():
+    explorer = gl.explore(picky, alpha=(3.0, 4.0))
+    assert explorer._pin_button.disabled
+    with pytest.raises(ValueError, match="nothing to pin"):
+        explorer.pin()
+
+
+def double(y):
+    return 2 * y
+
+
+CODE = {
+    "": lambda: gl.explore(scaled, alpha=(0.0, 2.0)),
+    "table": lambda: gl.explore(gl.scale_gradient, compose="x²/2", x=(-1, 1)).set(scale=2.0),
+    "own loss": lambda: gl.explore(scaled, alpha=(0.0, 2.0, 0.5), compose=double, probe=0.5),
+    "all set": lambda: gl.explore("clip_gradient_by_value", upstream=(-2.0, 2.0), points=11).set(
+        clip_value_min=-0.1 - 0.2, upstream=-1.5, believed=True, probe=-0.25, compose="quartic"
+    ),
+    "presets": lambda: gl.explore(
+        scaled, alpha=[0.5, 1.5], presets={"high": {"alpha": 1.5}}
+    ).apply_preset("high"),
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_the_code_reproduces_what_is_shown(name):
+    explorer = CODE[name]()
+    *statements, last = explorer.code.split("\n\n")
+    assert statements == ["import gradlab as gl"]
+    again = eval(last, {"gl": gl, "scaled": scaled, "double": double})
+    assert again.digest == explorer.digest
+    assert again.code == explorer.code == explorer._code_box.code
+    np.testing.assert_array_equal(again.curve.gradient, explorer.curve.gradient)
 
 
 def test_a_slow_value_is_said_and_the_next_good_one_clears_it(monkeypatch):
@@ -257,6 +331,10 @@ BAD = {
     "op: got 'no_such'": lambda: gl.explore("no_such"),
     "f: got 3": lambda: gl.explore(3),
     "compose: got 'cube'": lambda: gl.explore(tf.sin, compose="cube"),
+    "compose: got {}": lambda: gl.explore(tf.sin, compose={}),
+    "presets: 'far': alpha: got 9": lambda: gl.explore(
+        scaled, alpha=(0.0, 2.0), presets={"far": {"alpha": 9}}
+    ),
     "x: got 3": lambda: gl.explore(tf.sin, x=3),
     "scale: clip_gradient_by_norm has no such": lambda: gl.explore(
         "clip_gradient_by_norm", scale=(0, 1)

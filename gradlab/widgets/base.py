@@ -1,10 +1,12 @@
 """What all explorers share: controls, a figure that answers them, a digest, and what went wrong."""
 
 import base64
+import functools
 import html
 
 import ipywidgets
 
+from gradlab.widgets.code import CodeBox, call
 from gradlab.widgets.controls import control_for
 from gradlab.widgets.digest import subject
 from gradlab.widgets.figure_view import FigureView
@@ -21,6 +23,8 @@ class Explorer:
         name: what it shows.
         params: the `ParamSpec` of each control, in order.
         plot: has a ``figure``, the ``animated`` artists of it, and ``fade()``, which greys them.
+            If it can keep an earlier setting beside the present, ``pin(found)`` and ``unpin()``.
+        presets: settings by name, such as ``{"steep": {"alpha": 5.0}}``: a button for each.
 
     A kind of explorer adds, beside what it has of its own:
 
@@ -30,15 +34,20 @@ class Explorer:
     - ``_digest(states, found)``: one or two lines, the same on every machine. States are values
       but for choices, which go by their labels.
     - ``_notes(found)``: remarks below the figure, if there are any.
+    - ``_call()``: the code that makes it.
     """
 
-    def __init__(self, name, params, plot):
+    def __init__(self, name, params, plot, presets=None):
         self.name = name
         self.error = None
+        self.pinned = None
         self._plot = plot
         self._held = False
         self._dragged = ()
+        self._found = None  # the subject of what is shown, and what was found for it
+        self._stale = False  # whether artists that don't move have changed
         self._params = {param.name: param for param in params}
+        self._presets = self._checked_presets(presets or {})
         self._controls = {param.name: control_for(param) for param in params}
         self._newest = Newest(self._attempt, self._finish, self._wait)
         self.view = FigureView(plot.figure, plot.animated)
@@ -62,8 +71,46 @@ class Explorer:
         return self
 
     def reset(self):
-        """Put every control back to where it was at first."""
+        """Put every control back to where it was at first, and let go of what is pinned."""
+        self.unpin()
         return self.set(**{name: param.default for name, param in self._params.items()})
+
+    def apply_preset(self, name):
+        """Set what a preset sets; all else goes back to where it was at first."""
+        if name not in self._presets:
+            known = ", ".join(map(repr, self._presets)) or "none"
+            raise ValueError(f"name: got {name!r}; the presets are {known}")
+        first = {name: param.default for name, param in self._params.items()}
+        return self.set(**first | self._presets[name])
+
+    def pin(self):
+        """Keep what is shown beside what the controls will show, for comparison."""
+        if self._found is None:
+            raise ValueError("there is nothing to pin yet: no setting could be drawn")
+        self.pinned, found = self._found
+        with self._newest.lock:
+            self._pin(found)
+        return self._after_pinning("Unpin")
+
+    def unpin(self):
+        """Let go of what was pinned."""
+        if self.pinned is None:
+            return self
+        self.pinned = None
+        with self._newest.lock:
+            self._plot.unpin()
+        return self._after_pinning("Pin")
+
+    @property
+    def code(self):
+        """The code that reproduces what is shown."""
+        states = {
+            name: state
+            for name, state in self._states().items()
+            if state != self._params[name].default
+        }
+        setting = f".{call('set', **states)}" if states else ""
+        return f"import gradlab as gl\n\n{self._call()}{setting}"
 
     @property
     def parameters(self):
@@ -150,12 +197,21 @@ class Explorer:
             self._refuse(states, _message(found))
             return
         self.error = None
-        changed = self._show(self._values(states), found)
-        text = self._digest(states, found)
-        self._say(states, text, text, note=self._notes(found), redraw=changed)
+        self._found = self._subject(states), found
+        self._pin_button.disabled = False
+        self._stale |= self._show(self._values(states), found)
+        pinned = f"\npinned: {self.pinned}" if self.pinned else ""
+        text = self._digest(states, found) + pinned
+        self._say(states, text, text, note=self._notes(found))
 
     def _notes(self, found):
         return ""
+
+    def _call(self):
+        return call(f"gl.{self.name}")
+
+    def _pin(self, found):
+        self._plot.pin(found)
 
     def _wait(self, states):
         self._refuse(
@@ -173,11 +229,13 @@ class Explorer:
     def _subject(self, states):
         return subject(self.name, states)
 
-    def _say(self, states, alt, digest, note="", error="", redraw=False):
+    def _say(self, states, alt, digest, note="", error=""):
         with self.view.hold_sync():
             self.view.alt = alt
             self._place_handle(states)
-            self.view.redraw() if redraw else self.view.draw()
+            self.view.redraw() if self._stale else self.view.draw()
+        self._stale = False
+        self._code_box.code = self.code
         self._digest_line.value = _paragraph("gradlab-digest", digest)
         self._note.value = _paragraph("gradlab-note", note)
         self._message.value = _paragraph("gradlab-message", error, role="alert")
@@ -187,11 +245,28 @@ class Explorer:
             places = [states[name] for name in self._dragged]
             self.view.probe = places if len(places) == 2 else places[0]
 
+    def _after_pinning(self, description):
+        self._pin_button.description = description
+        self._stale = True
+        return self.set()
+
     # Parts
+
+    def _checked_presets(self, presets):
+        for preset, settings in presets.items():
+            for name, value in settings.items():
+                try:
+                    self._param(name).checked(value)
+                except (TypeError, ValueError) as problem:
+                    raise type(problem)(f"presets: {preset!r}: {problem}") from None
+        return presets
 
     def _make_widget(self):
         self._digest_line, self._note, self._message = (ipywidgets.HTML() for _ in range(3))
-        panel = ipywidgets.VBox([*self._controls.values(), *self._below_controls()])
+        self._code_box = CodeBox()
+        panel = ipywidgets.VBox(
+            [*self._preset_buttons(), *self._controls.values(), *self._below_controls()]
+        )
         panel.add_class("gradlab-controls")
         body = ipywidgets.HBox([self.view, panel])
         body.add_class("gradlab-body")
@@ -199,10 +274,36 @@ class Explorer:
         widget.add_class("gradlab-explorer")
         return widget
 
+    def _preset_buttons(self):
+        buttons = [
+            _button(name, "A setting worth seeing", functools.partial(self.apply_preset, name))
+            for name in self._presets
+        ]
+        return [_row(buttons)] if buttons else []
+
     def _below_controls(self):
-        reset = ipywidgets.Button(description="Reset", tooltip="Put every control back")
-        reset.on_click(lambda _: self.reset())
-        return [reset]
+        """What stands below the controls: buttons, and the code."""
+        buttons = [_button("Reset", "Put every control back", self.reset)]
+        self._pin_button = _button("Pin", "Keep this setting for comparison", self._toggle_pin)
+        self._pin_button.disabled = True
+        if hasattr(self._plot, "pin"):
+            buttons.append(self._pin_button)
+        return [_row(buttons), self._code_box]
+
+    def _toggle_pin(self):
+        self.pin() if self.pinned is None else self.unpin()
+
+
+def _button(description, tooltip, action):
+    button = ipywidgets.Button(description=description, tooltip=tooltip)
+    button.on_click(lambda _: action())
+    return button
+
+
+def _row(buttons):
+    row = ipywidgets.HBox(buttons)
+    row.add_class("gradlab-buttons")
+    return row
 
 
 def line_of_text(name, text):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import inspect
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from gradlab.plots import CurvePlot
 from gradlab.registry import SPECS
 from gradlab.specs import LOSSES, OpSpec, ParamSpec, op_spec, param_spec
 from gradlab.widgets.base import Explorer, line_of_text
+from gradlab.widgets.code import call, written_as
 from gradlab.widgets.digest import digest, subject
 
 _OWN = ("compose", "upstream", "probe", "believed")  # names that the explorer's own controls have
@@ -28,20 +30,23 @@ def explore(
     believed=False,
     points=401,
     device=None,
+    presets=None,
     **ranges,
 ):
     """Show an op or a function with its gradient, its true slope, and a slider for each parameter.
 
     Args:
         op: an op of gradlab, its name in `SPECS`, or your own function of a 1-D tensor x.
-        compose: what is applied to its value: "x", "x²/2", "|x|", "sin x", "quartic", or your own
-            function. An op whose forward is x shows little until a loss follows it.
+        compose: what is applied to its value: "x", "x²/2", "|x|", "sin x", "quartic", your own
+            function, or {name: function} to choose among several of your own. An op whose forward
+            is x shows little until a loss follows it.
         x: the lowest and the highest x.
         upstream: the gradient arriving from the loss: a number, or (lowest, highest) for a slider.
         probe: the x at which both tangents are drawn.
         believed: whether to draw what the optimiser thinks it is descending.
         points: how many points.
         device: None for the best there is, or "cpu", "gpu", "/GPU:1".
+        presets: settings by name, such as {"steep": {"alpha": 5.0}}: a button for each.
         ranges: for each parameter what `ipywidgets.interact` takes: (lowest, highest),
             (lowest, highest, step), a list of choices, {label: value}, a number, True or False.
 
@@ -59,7 +64,16 @@ def explore(
 
     """
     spec = _spec(op, x, ranges)
-    return CurveExplorer(spec, compose, upstream, probe, believed, points, device)
+    given = {
+        "compose": compose,
+        "upstream": upstream,
+        "probe": probe,
+        "believed": believed,
+        "points": points,
+        "device": device,
+        "presets": presets,
+    }
+    return CurveExplorer(spec, **given, code=_code_of(op, {"x": x, **given}, ranges))
 
 
 class CurveExplorer(Explorer):
@@ -69,9 +83,19 @@ class CurveExplorer(Explorer):
     """
 
     def __init__(
-        self, spec, compose=None, upstream=1.0, probe=None, believed=False, points=401, device=None
+        self,
+        spec,
+        compose=None,
+        upstream=1.0,
+        probe=None,
+        believed=False,
+        points=401,
+        device=None,
+        presets=None,
+        code="",
     ):
         self.spec = spec
+        self._made_by = code
         self._losses, loss = _losses(compose, spec)
         self._points, self._device = points, device
         self._evaluators = {}
@@ -80,7 +104,7 @@ class CurveExplorer(Explorer):
         self._upstream = None if isinstance(upstream, tuple) else checked_upstream(upstream)
         self._evaluator(loss)  # says what is wrong with x, points or device
         plot = CurvePlot(_blank(spec.x, points))
-        super().__init__(spec.name, (*spec.params, *own), plot)
+        super().__init__(spec.name, (*spec.params, *own), plot, presets)
         self._let_drag(plot.above, "probe")
 
     def reset(self):
@@ -157,7 +181,7 @@ class CurveExplorer(Explorer):
         self._plot.believed = values["believed"]
         if self._limits_for != values["compose"]:
             self._limits_for = values["compose"]
-            self._plot.fit(line, others)
+            self._plot.fit(line, [*others, *self._plot.pinned])
             changed = True
         elif not self._plot.fits(line):
             self._plot.widen(line)
@@ -172,6 +196,12 @@ class CurveExplorer(Explorer):
     def _notes(self, found):
         return "; ".join(found[0].notes)
 
+    def _call(self):
+        return self._made_by
+
+    def _pin(self, found):
+        self._plot.pin(found[0])
+
     def _subject(self, states):
         of_op = {param.name: states[param.name] for param in self.spec.params}
         return subject(self.name, of_op, states["compose"])
@@ -182,6 +212,16 @@ class CurveExplorer(Explorer):
             *super()._below_controls(),
             line_of_text("gradlab-device", f"evaluated on {device}"),
         ]
+
+
+def _code_of(op, given, ranges):
+    """The call of `explore` with what was given, defaults left out."""
+    defaults = inspect.signature(explore).parameters
+    changed = {n: value for n, value in given.items() if value is not defaults[n].default}
+    row = op if isinstance(op, OpSpec | str) else _known(op)
+    name = row if isinstance(row, str) else getattr(row, "name", None)
+    own = name is None or name not in SPECS
+    return call("gl.explore", written_as(op) if own else repr(name), **changed, **ranges)
 
 
 def _spec(op, x, ranges):
@@ -219,12 +259,15 @@ def _losses(compose, spec):
     """All losses by name, and the name of the one to begin with."""
     if compose is None:
         return LOSSES, spec.compose
-    if callable(compose):
-        name = getattr(compose, "__name__", "your loss")
-        return {**LOSSES, name: compose}, name
-    if compose not in LOSSES:
+    own = {getattr(compose, "__name__", "your loss"): compose} if callable(compose) else compose
+    if isinstance(own, dict) and own and all(map(callable, own.values())):
+        return {**LOSSES, **own}, next(iter(own))
+    if not isinstance(compose, str) or compose not in LOSSES:
         names = ", ".join(repr(name) for name in LOSSES)
-        raise ValueError(f"compose: got {compose!r}; choose one of {names}, or give a function")
+        raise ValueError(
+            f"compose: got {compose!r}; choose one of {names}, or give a function or "
+            "{name: function}"
+        )
     return LOSSES, compose
 
 

@@ -16,6 +16,8 @@ class Newest:
             comes after a newer one was asked for is dropped.
         wait: is given what was asked, where the answer isn't there after ``PATIENCE``.
 
+    Whoever touches what ``show`` touches holds its ``lock``.
+
     A thread lives as long as its work: none is left where nothing is being done.
 
     >>> newest = Newest(lambda asked: 2 * asked, lambda asked, answer: print(asked, answer), print)
@@ -27,7 +29,7 @@ class Newest:
 
     def __init__(self, work, show, wait):
         self._work, self._show, self._wait = work, show, wait
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._turn, self._shown, self._running, self._queued = 0, 0, 0, None
 
     def now(self, asked):
@@ -37,17 +39,17 @@ class Newest:
     def soon(self, asked):
         """Work in a thread; return when the answer shows, or after ``PATIENCE``."""
         turn = self._next()
-        with self._lock:
+        with self.lock:
             self._queued = (turn, asked)
             thread = self._start() if self._running < _MOST else None
         if thread:
             thread.join(PATIENCE)
-        with self._lock:
+        with self.lock:
             if self._shown < turn == self._turn:
                 self._wait(asked)
 
     def _next(self):
-        with self._lock:
+        with self.lock:
             self._turn += 1
             return self._turn
 
@@ -68,17 +70,17 @@ class Newest:
             raise
 
     def _take(self):
-        with self._lock:
+        with self.lock:
             mine, self._queued = self._queued, None
             return mine or self._end()
 
     def _end(self):
-        with self._lock:
+        with self.lock:
             self._running -= 1
 
     def _answer(self, turn, asked):
         answer = self._work(asked)
-        with self._lock:
+        with self.lock:
             if turn == self._turn:
                 self._shown = turn
                 self._show(asked, answer)

@@ -1,0 +1,53 @@
+"""The code that reproduces what an explorer shows, to read and to copy."""
+
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+_HERE = Path(__file__).parent
+_WIDE = 88  # columns
+
+
+class CodeBox(anywidget.AnyWidget):
+    """Python code that unfolds, with a button that copies it.
+
+    >>> CodeBox(code="1 + 1").code
+    '1 + 1'
+    """
+
+    _esm = _HERE / "code.js"
+    _css = _HERE / "code.css"
+
+    code = traitlets.Unicode().tag(sync=True)
+
+
+def call(function, *arguments, **keywords):
+    """A call as code: broken into one argument a line where it is too long for one.
+
+    >>> call("gl.explore", "f", alpha=(0.0, 2.0))
+    'gl.explore(f, alpha=(0.0, 2.0))'
+    """
+    written = [*arguments, *(f"{name}={written_as(value)}" for name, value in keywords.items())]
+    line = f"{function}({', '.join(written)})"
+    if len(line) <= _WIDE:
+        return line
+    return "\n".join([f"{function}(", *(f"    {argument}," for argument in written), ")"])
+
+
+def written_as(value):
+    """A value as code: a function by its name, or f if it has none; a number to six digits.
+
+    >>> written_as(0.1 + 0.2), written_as([abs, "x"])
+    ('0.3', "[abs, 'x']")
+    """
+    if isinstance(value, float):
+        return repr(float(f"{value:.6g}"))
+    if isinstance(value, tuple | list):
+        inside = ", ".join(map(written_as, value))
+        comma = "," if len(value) == 1 else ""
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{comma})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {written_as(item)}' for key, item in value.items())}}}"
+    name = getattr(value, "__name__", None)
+    return ("f" if name == "<lambda>" else name) or repr(value)
