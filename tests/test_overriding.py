@@ -904,6 +904,10 @@ def test_saved_and_loaded_where_gradlab_is_unknown(tmp_path):
         "guided": (gl.override_gradient({"Relu": guided})(lambda x: -tf.nn.relu(-x)), [tensor(X)]),
         "reading": (read(lambda x: tf.nn.relu(x)), [tensor(X)]),
         "identity": (gl.override_gradient({"Identity": five})(tf.identity), [tensor(X)]),
+        "by_name": (
+            gl.override_gradient({"Relu": gl.register_gradient(cube_of_input)})(tf.nn.relu),
+            [tensor(X)],
+        ),
     }
     assert strength.numpy() == 3.0
     got = save_and_load_all_in_fresh_process(functions, tmp_path)
@@ -913,6 +917,7 @@ def test_saved_and_loaded_where_gradlab_is_unknown(tmp_path):
         "guided": (np.minimum(X, 0), 0 * X),
         "reading": (RELU, 3 * X),
         "identity": (X, 5 + 0 * X),
+        "by_name": (RELU, X**3),
     }
     for name, (y, of_x) in wanted.items():
         np.testing.assert_allclose(got[name][0][0], y, rtol=1e-6)
@@ -937,6 +942,17 @@ def test_saving_an_op_whose_outputs_differ_from_its_inputs(tmp_path):
     tf.saved_model.save(module, str(tmp_path), options=options)
     loaded = tf.saved_model.load(str(tmp_path))
     np.testing.assert_allclose(loaded.f(tensor(X)), X @ W, rtol=1e-6)
+
+
+def test_saving_by_name_alone_says_what_to_use(tmp_path):
+    def f(x):
+        with tf.compat.v1.get_default_graph().gradient_override_map({"Relu": name}):
+            return tf.nn.relu(x)
+
+    name = gl.register_gradient(cube_of_input)
+    with pytest.raises(ValueError, match="Error when tracing gradients") as caught:
+        tf.saved_model.save(module_of(f, [2]), str(tmp_path))
+    assert "cube_of_input by its name alone" in str(caught.value.__cause__)
 
 
 def test_saving_with_a_stable_name(tmp_path):

@@ -79,20 +79,29 @@ def register_gradient(rule):
             gradients than inputs, or one of another shape or dtype.
 
     In eager mode, and for a tape inside a ``tf.function``, TensorFlow does not look at the
-    override map: use ``override_gradient``. The registry has no way to forget: a rule stays
-    registered as long as the process lives.
+    override map: use ``override_gradient``, also for what is to be saved. The registry has no way
+    to forget: a rule stays registered as long as the process lives.
     """
     _need_rule("register_gradient: rule", rule)
     key = _identity(rule)
     if key not in _registered:
         name = _new_name(_name_of(rule))
-        checked = functools.partial(_apply, rule)  # which keeps the rule alive, and so its key
+        checked = functools.partial(_apply_by_name, rule)  # keeps the rule alive, and so its key
         ops.gradient_registry.register(unconverted(checked), name)
-        _registered[key] = name
+        _registered[key], _rules[name] = name, rule
     return _registered[key]
 
 
-_registered = {}
+_registered, _rules = {}, {}  # the name of each rule, and the rule of each name
+
+
+def _apply_by_name(rule, op, *upstreams):
+    if op is None:
+        raise ValueError(
+            f"register_gradient: a SavedModel asks for {_name_of(rule)} by its name alone, without "
+            "an op to give it: use override_gradient, which saves a rule for each op"
+        )
+    return _apply(rule, op, *upstreams)
 
 
 def _identity(rule):
@@ -178,7 +187,8 @@ def _rule_for(op_type, rule):
             "the ops inside: name their types"
         )
     if isinstance(rule, str):
-        return _Named(rule)
+        # A name of register_gradient's is gone with this process: a SavedModel holds the rule.
+        return _rules.get(rule) or _Named(rule)
     _need_rule(f"override_gradient: the rule for {op_type}", rule)
     return rule
 
