@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gradlab.curves import parted
+from gradlab.reducing import shown
 
 # Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
 STYLES = {
@@ -16,7 +16,7 @@ STYLES = {
     "gradient": {"color": "#D55E00", "linestyle": "-", "linewidth": 2.2},
     "slope": {"color": "#009E73", "linestyle": (0, (5, 2)), "linewidth": 2.2},
 }
-_PINNED = {"color": "#777777", "linestyle": (0, (1, 1.2)), "linewidth": 2.2}
+PINNED = {"color": "#777777", "linestyle": (0, (1, 1.2)), "linewidth": 2.2}
 _PARTED = {"facecolor": "#F0E442", "edgecolor": "none", "alpha": 0.45}
 PROBE = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
 _THIN = {"linewidth": 1.6}
@@ -43,7 +43,8 @@ class CurvePlot:
         others: curves for which the limits should do as well.
         xlabel: what x is called.
 
-    `update` moves the artists, and nothing else; all that move are in `animated`.
+    `update` moves the artists, and nothing else; all that move are in `animated`. Of many points
+    it draws those that the pixels can show.
 
     >>> from gradlab.curves import curve
     >>> plot = CurvePlot(curve(lambda x: x**2))
@@ -54,9 +55,13 @@ class CurvePlot:
 
     def __init__(self, curve, others=(), xlabel="x"):
         self.figure = Figure(figsize=(7.2, 5.0), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        canvas = FigureCanvasAgg(self.figure)
+        canvas.mpl_connect("resize_event", self._on_resize)
+        canvas.mpl_connect("draw_event", self._on_draw)
         self.above, self.below = self.figure.subplots(2, 1, sharex=True)
         self._opacity = 1.0
+        self._point = None
+        self._boxes = None  # of the axes, as what they show was fitted to them
         self.pinned = ()  # the curve that is kept for comparison, if one is
         self._label(xlabel)
         self._make_artists()
@@ -86,15 +91,14 @@ class CurvePlot:
     def update(self, curve, point=None, remark=""):
         """Show another curve, and the probe at a point of it."""
         self.curve = curve
-        for name, line in self._lines.items():
-            line.set_data(curve.x, _drawable(curve, name))
-        self._shade.set_verts(_areas(curve))
+        self._set_lines()
         self._remark.set_text(remark)
         self._set_opacity(1.0)
         self.probe(point)
 
     def probe(self, point):
         """Put the probe at a `Point` of the curve, or away with None."""
+        self._point = point
         for artist in (*self._verticals, *self._marks.values(), *self._tangents.values()):
             artist.set_visible(point is not None)
         if point is not None:
@@ -103,8 +107,7 @@ class CurvePlot:
     def pin(self, curve):
         """Keep a curve's forward and gradient behind those of the curves to come."""
         self.pinned = (curve,)
-        for axes, name in zip(self._axes, ("forward", "gradient"), strict=True):
-            self._pinned[axes].set_data(curve.x, _drawable(curve, name))
+        self._set_pinned()
         self._show_pinned(True)
 
     def unpin(self):
@@ -152,6 +155,36 @@ class CurvePlot:
             axes.margins(x=0)
         self.figure.align_ylabels()
 
+    def _on_resize(self, _):
+        self._make_legend()
+
+    def _on_draw(self, _):
+        """Fit to the axes, whose place and density a full draw may change, what depends on them."""
+        boxes = [axes.bbox.bounds for axes in self._axes]
+        if boxes == self._boxes or self.figure.canvas.is_saving():
+            return
+        self._boxes = boxes
+        self._set_lines()
+        self._set_pinned()
+        self.probe(self._point)
+
+    def _set_lines(self):
+        for name, line in self._lines.items():
+            line.set_data(*self._shown(self.curve, name))
+        self._shade.set_verts(_areas(self.curve, self._columns()))
+
+    def _set_pinned(self):
+        for curve in self.pinned:
+            for axes, name in zip(self._axes, ("forward", "gradient"), strict=True):
+                self._pinned[axes].set_data(*self._shown(curve, name))
+
+    def _shown(self, curve, name):
+        kept = shown(getattr(curve, name), self._columns())
+        return curve.x[kept], _drawable(curve, name, kept)
+
+    def _columns(self):
+        return round(self.above.bbox.width)
+
     def _make_artists(self):
         above, below = self.above, self.below
         place = {"forward": above, "believed": above, "gradient": below, "slope": below}
@@ -160,7 +193,7 @@ class CurvePlot:
             for name, axes in place.items()
         }
         self._pinned = {
-            axes: axes.plot([], [], **_PINNED, animated=True, visible=False)[0]
+            axes: axes.plot([], [], **PINNED, animated=True, visible=False)[0]
             for axes in self._axes
         }
         self._shade = below.add_collection(PolyCollection([], **_PARTED, animated=True))
@@ -199,8 +232,8 @@ class CurvePlot:
         }
         for axes, entries in ((self.above, above), (self.below, below)):
             if self._pinned[axes].get_visible():
-                entries["pinned"] = Line2D([], [], **_PINNED)
-            axes.legend(entries.values(), entries.keys(), ncols=len(entries), **LEGEND)
+                entries["pinned"] = Line2D([], [], **PINNED)
+            make_legend(axes, entries)
 
     def _move_probe(self, point):
         for line in self._verticals:
@@ -232,34 +265,57 @@ class CurvePlot:
                 artist.set_alpha(opacity * (_PARTED["alpha"] if artist is self._shade else 1.0))
 
 
-def _drawable(curve, name):
+def make_legend(axes, entries):
+    """A legend above axes: in one row, or in as many as the width of the figure asks for.
+
+    Args:
+        axes: where.
+        entries: a dict of handles by label.
+    """
+    room = axes.figure.bbox.x1 - axes.bbox.x0
+    for columns in range(len(entries), 0, -1):
+        legend = axes.legend(entries.values(), entries.keys(), ncols=columns, **LEGEND)
+        if legend.get_window_extent().width <= room:
+            break
+    return legend
+
+
+def _drawable(curve, name, kept=slice(None)):
     """A curve's values with gaps for infinities, on the scale of the axes they're drawn in."""
-    values = getattr(curve, name)
+    values = getattr(curve, name)[kept]
     with np.errstate(all="ignore"):
         if name == "believed":
             values = values / curve.upstream
         return np.where(np.isfinite(values), values, np.nan)
 
 
-def _areas(curve):
+def _areas(curve, columns):
     """The outlines of what lies between gradient and slope where they part."""
-    x, gradient, slope = curve.x, curve.gradient, _bridged(curve.slope)
-    parts = parted(gradient, slope, curve.rounding)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], parts, [0]])))
+    parts, slope = _bridged(curve.parted, curve.slope)
+    edges = np.flatnonzero(np.diff(parts, prepend=False, append=False))
     return [
-        np.concatenate(
-            [np.column_stack([x, gradient])[run], np.column_stack([x, slope])[run][::-1]]
+        _outline(
+            curve.x[run], curve.gradient[run], slope[run], columns * len(parts[run]) / len(parts)
         )
         for run in (slice(*ends) for ends in edges.reshape(-1, 2))
     ]
 
 
-def _bridged(values):
-    """Values with a gap of one point, as a kink leaves, filled: a shade needs no crack there."""
-    bridged = values.copy()
-    gap = np.isnan(values[1:-1])
-    bridged[1:-1][gap] = (values[:-2][gap] + values[2:][gap]) / 2
-    return bridged
+def _outline(x, one, other, columns):
+    """There along one line, and back along the other."""
+    there, back = shown(one, round(columns)), shown(other, round(columns))[::-1]
+    return np.column_stack(
+        [np.concatenate([x[there], x[back]]), np.concatenate([one[there], other[back]])]
+    )
+
+
+def _bridged(parts, slope):
+    """With a gap of one point, as a kink leaves, filled: a shade needs no crack there."""
+    gap = np.flatnonzero(np.isnan(slope[1:-1]) & parts[:-2] & parts[2:]) + 1
+    parts, slope = parts.copy(), slope.copy()
+    parts[gap] = True
+    slope[gap] = (slope[gap - 1] + slope[gap + 1]) / 2
+    return parts, slope
 
 
 def _extents(curves):
