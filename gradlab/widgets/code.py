@@ -1,5 +1,6 @@
 """The code that reproduces what an explorer shows, to read and to copy."""
 
+import inspect
 from pathlib import Path
 
 import anywidget
@@ -33,6 +34,16 @@ def call(function, *arguments, **keywords):
     if len(line) <= _WIDE:
         return line
     return "\n".join([f"{function}(", *(f"    {argument}," for argument in written), ")"])
+
+
+def call_with(name, function, given):
+    """The call of a function with what was given; what is as its default says is left out.
+
+    >>> call_with("curve", lambda low=0, high=1: None, {"low": 0, "high": 2})
+    'curve(high=2)'
+    """
+    defaults = {key: each.default for key, each in inspect.signature(function).parameters.items()}
+    return call(name, **{key: value for key, value in given.items() if value != defaults[key]})
 
 
 def written_as(value):
