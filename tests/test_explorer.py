@@ -60,6 +60,10 @@ def test_a_slider_does_what_set_does(explorer):
     assert explorer.parameters == {"alpha": 0.25}
 
 
+def test_the_handle_begins_where_the_probe_is(explorer):
+    assert explorer.view.probe == explorer.probe == 1.0
+
+
 def test_dragging_the_probe_moves_its_control_and_the_tangents(explorer):
     curve = explorer.curve.forward
     explorer.view.probe = -2.0

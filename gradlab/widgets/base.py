@@ -174,6 +174,7 @@ class Explorer:
         step = self._params[names[0]].step
         plane = {"plane": True} if len(names) == 2 else {}
         self.view.follow(axes, label=" and ".join(names), step=step, **plane)
+        self._place_handle(self._states())
         self.view.observe(self._on_drag, "probe")
 
     def _on_drag(self, change):

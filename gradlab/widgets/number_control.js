@@ -48,7 +48,8 @@ function render({ model, el }) {
     else send(Math.min(model.get("high"), Math.max(model.get("low"), typed)));
   });
   for (const input of [slider, box]) {
-    // The notebook takes arrows and Enter for itself otherwise.
+    // The notebook takes arrows and Enter for itself otherwise: some keys before they get here.
+    input.dataset.lmSuppressShortcuts = "true";
     input.addEventListener("keydown", (event) => event.stopPropagation());
   }
   model.on("change:value", show);
