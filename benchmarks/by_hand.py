@@ -1,0 +1,530 @@
+"""Each op beside what an expert would write for it with TensorFlow alone: the same rule.
+
+``PAIRS`` has a row for every op of the table, every surrogate and every layer. The benchmark times
+both sides of each; tests/test_kernels.py counts the kernels that XLA makes of them.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import gradlab as gl
+from gradlab import layers
+
+COLUMNS = 32  # of every x
+NO_PYTHON = "runs Python, which XLA can't compile"
+
+
+class Pair(NamedTuple):
+    """Two functions of one tensor that return and report the same."""
+
+    name: str
+    member: str  # of SPECS, of the surrogates, or of gradlab.layers
+    ours: Callable
+    peer: Callable
+    not_in_xla: str = ""  # what the error says, where XLA can't compile it
+
+
+def _written(rule, forward=tf.identity):
+    """A custom gradient whose rule needs nothing but the upstream."""
+    return tf.custom_gradient(lambda x: (forward(x), rule))
+
+
+def _sloped(forward, rule):
+    """A custom gradient whose rule reads x."""
+    return tf.custom_gradient(lambda x: (forward(x), lambda g: rule(x, g)))
+
+
+def _in_graph(f):
+    # The function returned by tf.custom_gradient would lose its rule: tf.function unwraps it.
+    return tf.function(lambda x: f(x), autograph=False)
+
+
+def _norm_rule(clip_norm):
+    """An overflow-safe clip, as one would write it: relative to the largest element."""
+
+    def rule(g):
+        peak = tf.reduce_max(tf.abs(g))
+        unit = tf.stop_gradient(tf.where(peak > 0, peak, tf.ones_like(peak)))
+        ratios = tf.where(tf.math.is_inf(g), tf.sign(g), g / unit)
+        length = tf.sqrt(tf.maximum(tf.reduce_sum(tf.square(ratios)), 1.0))
+        fits = (peak * length <= clip_norm) & (clip_norm > 0)
+        return tf.where(fits, g, ratios * (clip_norm / length))
+
+    return rule
+
+
+def _global_norm(xs):
+    def rule(*gs):
+        peak = tf.reduce_max(tf.stack([tf.reduce_max(tf.abs(g)) for g in gs]))
+        unit = tf.stop_gradient(tf.where(peak > 0, peak, tf.ones_like(peak)))
+        ratios = [tf.where(tf.math.is_inf(g), tf.sign(g), g / unit) for g in gs]
+        squares = tf.add_n([tf.reduce_sum(tf.square(r)) for r in ratios])
+        length = tf.sqrt(tf.maximum(squares, 1.0))
+        fits = (peak * length <= 1.0) & (tf.constant(1.0) > 0)
+        factor = 1.0 / length
+        return [tf.where(fits, g, r * factor) for g, r in zip(gs, ratios, strict=True)]
+
+    return tf.custom_gradient(lambda *xs: ([tf.identity(x) for x in xs], rule))(*xs)
+
+
+def _trick(forward, backward):
+    def written(x):
+        b = backward(x)
+        return b + tf.stop_gradient(forward(x) - b)
+
+    return written
+
+
+def _replaced(forward, backward):
+    def written(x):
+        def rule(g):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                b = backward(x)
+            return tape.gradient(b, x, g)
+
+        return forward(x), rule
+
+    return tf.custom_gradient(written)
+
+
+def _times(factor):
+    return lambda g: g * factor
+
+
+def _unchanged(g):
+    return g
+
+
+def _clamp(x):
+    return tf.maximum(tf.minimum(x, 1.0), -1.0)
+
+
+def _finite(g):
+    return tf.where(tf.math.is_finite(g), g, tf.zeros_like(g))
+
+
+def _masked(g):
+    return tf.where(_MASK, g, tf.zeros_like(g))
+
+
+def _ignore(_):
+    return None
+
+
+def _recording(g):
+    _ignore(g)
+    return g
+
+
+def _recording_in_graph(g):
+    # In a graph the call must be tied to what is returned, or nothing runs it.
+    with tf.control_dependencies([tf.py_function(_ignore, [g], [])]):
+        return tf.identity(g)
+
+
+def _record_by_hand(x):
+    return _written(_recording if tf.executing_eagerly() else _recording_in_graph)(x)
+
+
+_TENSOR = tf.constant(0.5)
+_MASK = tf.constant([True, False] * (COLUMNS // 2))
+
+_MODIFYING = [
+    Pair(
+        "scale_gradient",
+        "scale_gradient",
+        lambda x: gl.scale_gradient(x, 0.5),
+        _written(_times(0.5)),
+    ),
+    Pair(
+        "scale_gradient, tensor",
+        "scale_gradient",
+        lambda x: gl.scale_gradient(x, _TENSOR),
+        _written(_times(_TENSOR)),
+    ),
+    Pair("reverse_gradient", "reverse_gradient", gl.reverse_gradient, _written(lambda g: -g)),
+    Pair(
+        "mask_gradient",
+        "mask_gradient",
+        lambda x: gl.mask_gradient(x, _MASK),
+        _written(_masked),
+    ),
+    Pair(
+        "zero_nonfinite_gradient",
+        "zero_nonfinite_gradient",
+        gl.zero_nonfinite_gradient,
+        _written(_finite),
+    ),
+    Pair(
+        "record_gradient",
+        "record_gradient",
+        lambda x: gl.record_gradient(x, _ignore),
+        _record_by_hand,
+        "EagerPyFunc",
+    ),
+]
+
+_CLIPPING = [
+    Pair(
+        "clip_gradient_by_value",
+        "clip_gradient_by_value",
+        lambda x: gl.clip_gradient_by_value(x, -0.5, 0.5),
+        _written(lambda g: tf.maximum(tf.minimum(g, 0.5), -0.5)),
+    ),
+    Pair(
+        "clip_gradient_by_norm",
+        "clip_gradient_by_norm",
+        lambda x: gl.clip_gradient_by_norm(x, 1.0),
+        _written(_norm_rule(1.0)),
+    ),
+    Pair(
+        "clip_gradients_by_global_norm",
+        "clip_gradients_by_global_norm",
+        lambda x: gl.clip_gradients_by_global_norm([x, x], 1.0),
+        lambda x: _global_norm([x, x]),
+    ),
+]
+
+_REPLACING = [
+    Pair(
+        "replace_gradient",
+        "replace_gradient",
+        lambda x: gl.replace_gradient(x, tf.round, tf.sin),
+        _replaced(tf.round, tf.sin),
+    ),
+    Pair(
+        "stop_gradient_trick",
+        "stop_gradient_trick",
+        lambda x: gl.stop_gradient_trick(x, tf.round, tf.sin),
+        _trick(tf.round, tf.sin),
+    ),
+    Pair(
+        "straight_through",
+        "straight_through",
+        lambda x: gl.straight_through(x, tf.round),
+        _written(_unchanged, tf.round),
+    ),
+    Pair(
+        "clip_by_value_preserve_gradient",
+        "clip_by_value_preserve_gradient",
+        lambda x: gl.clip_by_value_preserve_gradient(x, -1.0, 1.0),
+        _written(_unchanged, _clamp),
+    ),
+    Pair(
+        "custom_gradient",
+        "custom_gradient",
+        gl.custom_gradient(lambda x: (tf.identity(x), _times(0.5))),
+        _written(_times(0.5)),
+    ),
+]
+
+
+def _sign(x):
+    return tf.where(x >= 0, tf.ones_like(x), -tf.ones_like(x))
+
+
+def _heaviside(x):
+    return tf.cast(x >= 0, x.dtype)
+
+
+def _inside(x, g):
+    return tf.where(tf.abs(x) <= 1.0, g, tf.zeros_like(g))
+
+
+def _two_slopes(x, g):
+    return g * tf.maximum(2.0 - 2.0 * tf.abs(x), 0.0)
+
+
+def _swish_slope(x, g):
+    u = 5.0 * x
+    return g * (5.0 * (2.0 - u * tf.tanh(u / 2.0)) / (1.0 + tf.cosh(u)))
+
+
+def _ternary(x):
+    return tf.sign(x) * tf.cast(tf.abs(x) > 0.05, x.dtype)
+
+
+def _quantized(x):
+    # 8 bits between −1 and 1.
+    return tf.round((tf.clip_by_value(x, -1.0, 1.0) + 1.0) * (255.0 / 2.0)) * (2.0 / 255.0) - 1.0
+
+
+def _scaled(x):
+    return tf.clip_by_value(tf.round(x / 0.25), -4.0, 3.0) * 0.25
+
+
+def _in_range(x, g):
+    return tf.where((x >= -1.0) & (x <= 0.75), g, tf.zeros_like(g))
+
+
+_SURROGATES = [
+    Pair("round_ste", "round_ste", gl.round_ste, _written(_unchanged, tf.round)),
+    Pair("sign_ste", "sign_ste", gl.sign_ste, _sloped(_sign, _inside)),
+    Pair("approx_sign", "approx_sign", gl.approx_sign, _sloped(_sign, _two_slopes)),
+    Pair("swish_sign", "swish_sign", gl.swish_sign, _sloped(_sign, _swish_slope)),
+    Pair("heaviside_ste", "heaviside_ste", gl.heaviside_ste, _sloped(_heaviside, _inside)),
+    Pair("ternary_ste", "ternary_ste", gl.ternary_ste, _sloped(_ternary, _inside)),
+    Pair("quantize_ste", "quantize_ste", gl.quantize_ste, _sloped(_quantized, _inside)),
+    Pair(
+        "quantize_ste, scale",
+        "quantize_ste",
+        lambda x: gl.quantize_ste(x, 3, scale=0.25),
+        _sloped(_scaled, _in_range),
+    ),
+]
+
+
+def _of_sigmoid(x, g):
+    s = tf.sigmoid(4.0 * x)
+    return g * (4.0 * s * (1.0 - s))
+
+
+# The derivative of each family, at the parameters it has by default.
+_FAMILIES = {
+    gl.Sigmoid: _of_sigmoid,
+    gl.FastSigmoid: lambda x, g: g / tf.square(1.0 + 25.0 * tf.abs(x)),
+    gl.ATan: lambda x, g: g / (1.0 + tf.square(math.pi * x)),
+    gl.Triangular: lambda x, g: g * tf.maximum(1.0 - tf.abs(x), 0.0),
+    gl.PiecewiseExp: lambda x, g: g * (0.5 * tf.exp(-tf.abs(x))),
+    gl.Erf: lambda x, g: g * (2.0 / math.sqrt(math.pi) * tf.exp(-4.0 * tf.square(x))),
+    gl.SoftSign: lambda x, g: g / tf.square(1.0 + 2.0 * tf.abs(x)),
+    gl.Boxcar: lambda x, g: tf.where(tf.abs(x) <= 0.5, g, tf.zeros_like(g)),
+    gl.LeakyReLU: lambda x, g: tf.where(x >= 0, g, 0.1 * g),
+}
+
+
+def _spike(family, rule):
+    surrogate = family()
+    name = family.__name__
+    return Pair(
+        f"spike, {name}",
+        name,
+        lambda x: gl.spike(x, surrogate),
+        _sloped(_heaviside, rule),
+    )
+
+
+_SPIKE = Pair(
+    "spike, tensor",
+    "spike",
+    lambda x: gl.spike(x, gl.ATan(_TENSOR)),
+    _sloped(_heaviside, lambda x, g: g * _atan_slope(x, _TENSOR)),
+)
+
+
+def _atan_slope(x, alpha):
+    return alpha / 2.0 / (1.0 + tf.square(math.pi / 2.0 * alpha * x))
+
+
+def _guided(x, g):
+    return tf.where((x > 0) & (g > 0), g, tf.zeros_like(g))
+
+
+def _redirected(x, g):
+    own = tf.where(x > 0, g, tf.zeros_like(g))
+    stuck = ~tf.reduce_any(own != 0, list(range(1, len(g.shape))), keepdims=True)
+    pushed_out = (x <= 0) & (g > 0)
+    return tf.where(stuck, tf.where(pushed_out, tf.zeros_like(g), g), own)
+
+
+def _guided_of_op(op, g):
+    return _guided(op.inputs[0], g)
+
+
+_RECTIFIERS = [
+    Pair("guided_relu", "guided_relu", gl.guided_relu, _sloped(tf.nn.relu, _guided)),
+    Pair("deconv_relu", "deconv_relu", gl.deconv_relu, _written(tf.nn.relu, tf.nn.relu)),
+    Pair(
+        "redirected_relu", "redirected_relu", gl.redirected_relu, _sloped(tf.nn.relu, _redirected)
+    ),
+]
+
+_OVERRIDING = [
+    Pair(
+        "override_gradient",
+        "override_gradient",
+        gl.override_gradient({"Relu": _guided_of_op})(tf.nn.relu),
+        _in_graph(_sloped(tf.nn.relu, _guided)),
+    ),
+    Pair(
+        "register_gradient",
+        "register_gradient",
+        gl.override_gradient({"Relu": gl.register_gradient(_guided_of_op)})(tf.nn.relu),
+        _in_graph(_sloped(tf.nn.relu, _guided)),
+    ),
+]
+
+
+def _square_gradient(x, g):
+    return np.float32(2.0) * x * g
+
+
+def _numpy_square(x):
+    return tf.ensure_shape(tf.numpy_function(np.square, [x], x.dtype), x.shape)
+
+
+def _numpy_rule(x, g):
+    return tf.ensure_shape(tf.numpy_function(_square_gradient, [x, g], x.dtype), x.shape)
+
+
+_PYTHON = [
+    Pair(
+        "numpy_op",
+        "numpy_op",
+        gl.numpy_op(np.square, _square_gradient),
+        _sloped(_numpy_square, _numpy_rule),
+        NO_PYTHON,
+    ),
+    Pair(
+        "numpy_op, rule in TensorFlow",
+        "numpy_op",
+        gl.numpy_op(np.square, lambda x, g: 2.0 * x * g, rule="tensorflow"),
+        _sloped(_numpy_square, lambda x, g: 2.0 * x * g),
+        NO_PYTHON,
+    ),
+    Pair(
+        "py_func",
+        "py_func",
+        lambda x: gl.py_func(np.square, [x], tf.float32, grad=lambda op, g: 2.0 * op.inputs[0] * g),
+        _sloped(_numpy_square, lambda x, g: 2.0 * x * g),
+        NO_PYTHON,
+    ),
+]
+
+
+class ScaledByHand(keras.layers.Layer):
+    """A layer as one writes it by hand: a weight that isn't trained, and a custom gradient."""
+
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(scale), trainable=False
+        )
+
+    def call(self, x):
+        return _written(_times(tf.convert_to_tensor(self.scale)))(x)
+
+
+class ClippedByHand(keras.layers.Layer):
+    def __init__(self, low, high):
+        super().__init__()
+        self.low, self.high = (
+            self.add_weight(shape=(), initializer=keras.initializers.Constant(v), trainable=False)
+            for v in (low, high)
+        )
+
+    def call(self, x):
+        low, high = tf.convert_to_tensor(self.low), tf.convert_to_tensor(self.high)
+        return _written(lambda g: tf.maximum(tf.minimum(g, high), low))(x)
+
+
+class ShortenedByHand(keras.layers.Layer):
+    def __init__(self, clip_norm):
+        super().__init__()
+        self.clip_norm = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(clip_norm), trainable=False
+        )
+
+    def call(self, x):
+        return _written(_norm_rule(tf.convert_to_tensor(self.clip_norm)))(x)
+
+
+class CalledByHand(keras.layers.Layer):
+    """A layer that has nothing but a function to call."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def call(self, x):
+        return self.function(x)
+
+
+class FiringByHand(keras.layers.Layer):
+    def __init__(self, alpha):
+        super().__init__()
+        self.alpha = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(alpha), trainable=False
+        )
+
+    def call(self, x):
+        alpha = tf.convert_to_tensor(self.alpha)
+
+        return _sloped(_heaviside, lambda x, g: g * _atan_slope(x, alpha))(x)
+
+
+_LAYERS = [
+    Pair("layer ScaleGradient", "ScaleGradient", layers.ScaleGradient(0.5), ScaledByHand(0.5)),
+    Pair(
+        "layer ReverseGradient", "ReverseGradient", layers.ReverseGradient(0.5), ScaledByHand(-0.5)
+    ),
+    Pair(
+        "layer ClipGradient, by value",
+        "ClipGradient",
+        layers.ClipGradient(clip_value_min=-0.5, clip_value_max=0.5),
+        ClippedByHand(-0.5, 0.5),
+    ),
+    Pair(
+        "layer ClipGradient, by norm",
+        "ClipGradient",
+        layers.ClipGradient(clip_norm=1.0),
+        ShortenedByHand(1.0),
+    ),
+    Pair(
+        "layer StraightThrough",
+        "StraightThrough",
+        layers.StraightThrough(tf.round),
+        CalledByHand(_written(_unchanged, tf.round)),
+    ),
+    Pair("layer Spike", "Spike", layers.Spike(gl.ATan(2.0)), FiringByHand(2.0)),
+    Pair(
+        "layer NumpyOp",
+        "NumpyOp",
+        layers.NumpyOp(np.square, _square_gradient),
+        CalledByHand(_sloped(_numpy_square, _numpy_rule)),
+        NO_PYTHON,
+    ),
+]
+
+PAIRS = (
+    *_MODIFYING,
+    *_CLIPPING,
+    *_REPLACING,
+    *_SURROGATES,
+    _SPIKE,
+    *(_spike(family, rule) for family, rule in _FAMILIES.items()),
+    *_RECTIFIERS,
+    *_OVERRIDING,
+    *_PYTHON,
+    *_LAYERS,
+)
+"""Every member, with what it is measured against."""
+
+
+def gradient(f, x, upstream):
+    """The results of f, and the gradient to x, which the upstream has for each of them."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        ys = tf.nest.flatten(f(x))
+    return ys, tape.gradient(ys, x, [upstream] * len(ys))
+
+
+def example(rows):
+    """An x and an upstream: values of both signs on both sides of every bound."""
+    return [2.0 * tf.random.stateless_normal([rows, COLUMNS], [1, seed]) for seed in (2, 3)]
+
+
+def check_same(pair, x, upstream):
+    """Raise where the two return or report something else, in eager mode or in a graph."""
+    for mode in (lambda f: f, _in_graph):
+        ours, peer = (
+            tf.nest.flatten(gradient(mode(f), x, upstream)) for f in (pair.ours, pair.peer)
+        )
+        for one, other in zip(ours, peer, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=pair.name)
