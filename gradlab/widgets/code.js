@@ -1,5 +1,11 @@
 // Python code to open, read and copy.
 
+// Each explorer has this box, so here is where the notebook is told to leave keys alone: it takes
+// arrows, Enter and more from lists, checkboxes and buttons that don't decline, each for itself.
+function keepKeys({ target }) {
+  if (target.closest(".gradlab-explorer")) target.dataset.lmSuppressShortcuts = "true";
+}
+
 function render({ model, el }) {
   const box = document.createElement("details");
   box.className = "gradlab-code";
@@ -31,6 +37,7 @@ function render({ model, el }) {
   });
   // The notebook takes Enter and the space bar for itself otherwise.
   box.addEventListener("keydown", (event) => event.stopPropagation());
+  document.addEventListener("focusin", keepKeys);
   model.on("change:code", show);
   show();
   return () => model.off("change:code", show);

@@ -1,4 +1,4 @@
-"""One JupyterLab and one Chromium for the browser tests; both end with them."""
+"""One Chromium and one server of a kind for the browser tests of a file; both end with them."""
 
 import contextlib
 import os
@@ -30,6 +30,13 @@ def give_up(why):
 def lab(browser):
     with serving(NOTEBOOKS) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def serve(browser, tmp_path_factory):
+    """A function that starts a place where notebooks open, in an empty folder."""
+    with contextlib.ExitStack() as ending:
+        yield lambda place: ending.enter_context(serving(tmp_path_factory.mktemp(place), place))
 
 
 @pytest.fixture

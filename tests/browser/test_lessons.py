@@ -1,7 +1,6 @@
 """Each lesson as a reader meets it: opened, run, and its first explorer moved from the keyboard."""
 
 import re
-import time
 
 import nbformat
 import pytest
@@ -10,25 +9,11 @@ from playwright.sync_api import expect
 from tools.lab import NOTEBOOK, notebook_of, open_lesson, run_all
 from tools.notebooks import NOTEBOOKS
 
+from .explorers import PICTURE, errors, press_arrows, sliders, unchanged_after
+
 LESSONS = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
-ERRORS = (
-    "[data-mime-type='application/vnd.jupyter.error']",
-    "[data-mime-type='application/vnd.jupyter.stderr']",
-    ".jupyter-widgets-error-widget",
-    ".gradlab-message[role=alert]:not(:empty)",
-)
-PICTURE = ".gradlab-figure"
-SLIDERS = ("input[type=range]", ".gradlab-probe")  # of a parameter, and over the figure
-STEPS = 5
-SECONDS = 20
 
 pytestmark = pytest.mark.browser
-
-
-def errors(page):
-    """The text of everything in the lesson that tells of a failure."""
-    visible = page.locator(NOTEBOOK).locator(", ".join(ERRORS)).filter(visible=True)
-    return visible.all_inner_texts()
 
 
 def texts(notebook):
@@ -48,34 +33,6 @@ def words(text):
     return " ".join(text.split())
 
 
-def state(explorer):
-    """What an explorer shows: digest, alt text and picture."""
-    picture = explorer.locator(PICTURE).first
-    return {
-        "digest": explorer.locator(".gradlab-digest").first.inner_text(),
-        "alt": picture.get_attribute("alt") or picture.get_attribute("aria-label"),
-        "picture": picture.screenshot(),
-    }
-
-
-def unchanged_after_keys(page, explorer, slider):
-    """Press an arrow key on a slider; give what of the explorer did not follow."""
-    slider.focus()  # before the first look: a focused slider may show it over the picture
-    before = state(explorer)
-    assert before["alt"]
-    assert re.search(r"\d", before["digest"])
-    for _ in range(STEPS):
-        page.keyboard.press("ArrowRight")
-    give_up = time.monotonic() + SECONDS
-    while time.monotonic() < give_up:
-        after = state(explorer)
-        unchanged = [name for name in before if before[name] == after[name]]
-        if not unchanged:
-            break
-        page.wait_for_timeout(100)
-    return unchanged
-
-
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson(page, lab, lesson):
     open_lesson(page, lab, lesson)
@@ -83,10 +40,10 @@ def test_lesson(page, lab, lesson):
     assert notebook.locator(".jp-RenderedImage img").count() > 0, (
         "no stored picture shows before anything runs"
     )
-    assert errors(page) == []
+    assert errors(notebook) == []
 
-    assert run_all(page), errors(page)
-    assert errors(page) == []
+    assert run_all(page), errors(notebook)
+    assert errors(notebook) == []
 
     stored = texts(nbformat.read(NOTEBOOKS / f"{lesson}.ipynb", as_version=4))
     assert texts(notebook_of(page)) == stored
@@ -98,11 +55,10 @@ def test_lesson(page, lab, lesson):
     explorer = notebook.locator(".gradlab-explorer").first
     explorer.scroll_into_view_if_needed()
     expect(explorer.locator(PICTURE).first).to_be_visible()
-    sliders = [one for one in (explorer.locator(kind).first for kind in SLIDERS) if one.count()]
-    assert sliders
-    for slider in sliders:
-        assert unchanged_after_keys(page, explorer, slider) == []
-    assert errors(page) == []
+    assert sliders(explorer)
+    for slider in sliders(explorer):
+        assert unchanged_after(press_arrows, explorer, slider) == []
+    assert errors(notebook) == []
 
 
 def test_there_are_lessons():
