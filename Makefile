@@ -3,8 +3,11 @@
 #   make test        lint, import layers, unit tests, doctests, stored lessons, browser tests
 #   make setup       the environment in .venv, which the others make when it is needed
 #   make notebooks   build the lessons from their sources; NB="03 04" only those
-#   make screenshots pictures of the lessons at two widths, in SHOTS
+#   make screenshots pictures of the lessons, wide and narrow, light and dark, at single and
+#                    double density, in SHOTS; NB="03 04" only those
 #   make bench       ratios against peers, in one run
+#   make bench-browser  from key press to paint: explorers beside ipympl, bqplot and plotly, which
+#                    live in .venv-bench; ARGS=--write puts the table into benchmarks/README.md
 #   make lint        ruff and the import layers; make format mends what can be mended
 #   make lock        follow pyproject.toml in requirements/ and environment.yml; ARGS=--upgrade
 #                    for the newest versions
@@ -30,7 +33,10 @@ PIP := $(RUN) pip --disable-pip-version-check
 # A server started by root listens to this machine only, and asks for its token as any other.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test setup notebooks screenshots bench lint format lock clean
+# The browser tests ask axe-core what can't be read aloud; without npm that one test is skipped.
+AXE := $(if $(shell command -v npm),tests/browser/node_modules/.package-lock.json)
+
+.PHONY: help lab test setup notebooks screenshots bench bench-browser lint format lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -38,7 +44,7 @@ help:
 lab: setup
 	$(RUN) jupyterlab $(AS_ROOT) --ServerApp.root_dir=notebooks $(ARGS)
 
-test: lint
+test: lint $(AXE)
 	$(RUN) pytest -n $(WORKERS) --dist loadfile --nbval --nbval-sanitize-with=tests/nbval_sanitize.cfg \
 		--nbval-cell-timeout=120 --durations=10 gradlab tests README.md notebooks $(ARGS)
 
@@ -61,6 +67,10 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "No venv in $(PYTHON). On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
+tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
+	npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund
+	touch $@
+
 notebooks: setup
 	$(RUN) tools.notebooks $(NB)
 
@@ -69,6 +79,10 @@ screenshots: setup
 
 bench: setup
 	$(RUN) benchmarks $(ARGS)
+
+bench-browser:
+	@$(MAKE) --no-print-directory setup VENV=$(VENV)-bench DEVICE=bench
+	$(VENV)-bench/bin/python -m benchmarks.browser $(ARGS)
 
 lint: setup
 	$(RUN) ruff check
@@ -83,5 +97,5 @@ lock: setup
 	$(RUN) tools.lock $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-bench tests/browser/node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
