@@ -196,6 +196,32 @@ def op_spec(function, x=(-3, 3), **ranges):
     )
 
 
+def choice_spec(name, default, choices, help=""):
+    """The `ParamSpec` of a choice among names.
+
+    >>> choice_spec("clip", "norm", ["none", "norm"]).checked("none")
+    'none'
+    """
+    pairs = tuple((choice, choice) for choice in choices)
+    return ParamSpec(name, default, kind="choice", choices=pairs, help=help)
+
+
+def point_specs(name, point, xs, ys, help=""):
+    """The two `ParamSpec`s of a point in the plane, or of a vector: its x and its y.
+
+    >>> [spec.name for spec in point_specs("start", (1, 2), (-3.0, 3.0), (0.0, 5.0))]
+    ['start_x', 'start_y']
+    """
+    try:
+        x, y = point
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: got {point!r}; give x and y, such as (1.0, 2.0)") from None
+    return tuple(
+        ParamSpec(f"{name}_{axis}", value, *ends, help=help)
+        for axis, value, ends in (("x", x, xs), ("y", y, ys))
+    )
+
+
 def param_spec(name, abbreviation, default=None):
     """A `ParamSpec` from what `ipywidgets.interact` would take for a parameter.
 

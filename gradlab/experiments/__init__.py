@@ -1,0 +1,1 @@
+"""Small experiments that explorers show: functions of numbers, each one compiled call."""
