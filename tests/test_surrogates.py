@@ -70,7 +70,7 @@ BELIEVED = {
 @pytest.mark.parametrize("name", BELIEVED)
 def test_each_op_has_the_gradients_of_what_it_believes(name):
     f, believed = BELIEVED[name]
-    x = tf.constant([-2.7, -0.91, -0.13, 0.21, 0.61, 1.37, 4.2], tf.float64)
+    x = tf.constant([-2.7, -0.91, -0.13, 0.0, 0.21, 0.61, 1.37, 4.2], tf.float64)
     gl.check_surrogate(f, believed, x).raise_if_failed()
 
 
@@ -174,6 +174,22 @@ def test_methods_take_any_float_and_never_give_nan(make, dtype):
         assert not np.any(np.isnan(method(x).numpy().astype(np.float64)))
 
 
+@every_family
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64], ids=lambda d: d.name)
+def test_primitives_can_be_differentiated_at_both_ends(make, dtype):
+    surrogate, x = make(1.5), extremes(dtype)
+    (_,), (slope,) = eager(surrogate.primitive, [x])
+    np.testing.assert_allclose(slope, surrogate.derivative(x), atol=2e-7)
+    assert not np.any(np.isnan(second_order(surrogate.primitive, x)))
+
+
+@WAYS
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_a_primitive_goes_no_further_than_its_limit(dtype, mode):
+    (y,), _ = mode(gl.FastSigmoid(4.0).primitive, [extremes(dtype)])
+    assert np.max(np.abs(y.astype(np.float64))) == 0.25
+
+
 @WAYS
 def test_zero_counts_as_positive_whatever_its_sign(mode):
     x = [tf.constant([0.0, -0.0, -2e-38, 2e-38])]
@@ -274,6 +290,19 @@ def test_the_middle_of_a_symmetric_narrow_range_is_0_to_the_last_bit():
         for high in (0.1, 1 / 3, 1.0, 7.7):
             y = gl.quantize_ste(x, bits, -high, high, narrow_range=True)
             assert y.numpy()[1] == 0
+
+
+@WAYS
+@pytest.mark.parametrize("high", [1e-30, 1 / 3, 255.0, 1e37, 8e37])
+def test_ranges_of_any_size_end_where_they_say(high, mode):
+    x = tf.constant([-INF, -high, 0.0, 0.6 * high, high, INF], tf.float32)
+    low, top = np.float32(-high), np.float32(high)
+    both = mode(lambda x: gl.quantize_ste(x, 8, -high, high, narrow_range=True), [x])[0][0]
+    np.testing.assert_array_equal(both[[0, 1, 2, 4, 5]], [low, low, 0, top, top])
+    np.testing.assert_allclose(both[3], 76 / 127 * high, rtol=1e-6)
+    one = mode(lambda x: gl.quantize_ste(x, 8, 0.0, tf.constant(high)), [x])[0][0]
+    np.testing.assert_array_equal(one[[0, 1, 2, 4, 5]], [0, 0, 0, top, top])
+    np.testing.assert_allclose(one[3], 0.6 * high, rtol=1e-6)
 
 
 def test_scale_gives_whole_multiples():

@@ -15,6 +15,7 @@ from gradlab.ops.arguments import unconverted
 from gradlab.ops.surrogates.spiking import Surrogate, evaluated
 from gradlab.ops.surrogates.stepping import (
     clamped,
+    downhill,
     exponent_limit,
     one_where,
     product_or_zero,
@@ -89,8 +90,8 @@ class FastSigmoid(Surrogate):
     @evaluated
     def primitive(self, x):
         """Return x / (1 + α|x|)."""
-        # Clamped where it has long been flat, so that the reciprocal isn't subnormal.
-        u = clamped(self.alpha * x, float(x.dtype.max) / 8)
+        # Clamped where it has long been flat: kernels are wrong on reciprocals that are subnormal.
+        u = clamped(self.alpha * x, math.sqrt(float(x.dtype.max)))
         return u * tf.math.reciprocal(1.0 + tf.abs(u)) / self.alpha
 
 
@@ -127,8 +128,11 @@ class ATan(Surrogate):
     @evaluated
     def primitive(self, x):
         """Return ½ + arctan(παx/2) / π."""
-        # As an angle from the negative axis, which keeps its digits where it is small.
-        return tf.atan2(tf.ones_like(x), -math.pi / 2 * self.alpha * x) / math.pi
+        u = math.pi / 2 * self.alpha * x
+        # As an angle from the negative axis, which keeps its digits where it is small. Far out it
+        # is flat: TensorFlow's second derivative of it is NaN there.
+        far = tf.abs(u) > math.sqrt(float(x.dtype.max)) / 2
+        return tf.atan2(tf.ones_like(x), -tf.where(far, tf.stop_gradient(u), u)) / math.pi
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,13 +197,13 @@ class PiecewiseExp(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α/2 · exp(−α|x|)."""
-        return self.alpha / 2.0 * tf.exp(-tf.abs(self.alpha * x))
+        return self.alpha / 2.0 * tf.exp(downhill(self.alpha * x))
 
     @unconverted
     @evaluated
     def primitive(self, x):
         """Return ½ exp(αx) where x < 0, else 1 − ½ exp(−αx)."""
-        tail = tf.exp(-tf.abs(self.alpha * x)) / 2.0
+        tail = tf.exp(downhill(self.alpha * x)) / 2.0
         return tf.where(x < 0, tail, 1.0 - tail)
 
 
@@ -236,7 +240,8 @@ class Erf(Surrogate):
     @evaluated
     def primitive(self, x):
         """Return ½ erfc(−αx)."""
-        return tf.math.erfc(-self.alpha * x) / 2.0
+        u = clamped(self.alpha * x, math.sqrt(exponent_limit(x.dtype)))
+        return tf.math.erfc(-u) / 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,13 +270,13 @@ class SoftSign(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α/2 / (1 + α|x|)²."""
-        return self.alpha / 2.0 * tf.square(tf.math.reciprocal(1.0 + tf.abs(self.alpha * x)))
+        return self.alpha / 2.0 * tf.square(tf.math.reciprocal(1.0 - downhill(self.alpha * x)))
 
     @unconverted
     @evaluated
     def primitive(self, x):
         """Return ½ + ½ αx / (1 + α|x|)."""
-        tail = tf.math.reciprocal(1.0 + tf.abs(self.alpha * x)) / 2.0
+        tail = tf.math.reciprocal(1.0 - downhill(self.alpha * x)) / 2.0
         return tf.where(x < 0, tail, 1.0 - tail)
 
 

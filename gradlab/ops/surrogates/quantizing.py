@@ -137,10 +137,21 @@ def quantize_ste(
 
 def _spread(x, steps, low, high):
     """The range, and x on levels that divide it."""
-    place = tf.maximum(tf.minimum(x, high), low) - low
-    n = tf.round(tf.math.divide_no_nan(place, _like(x, high - low)) * steps)
-    # Not low + n · width: this is 0 to the last bit in the middle of a symmetric range.
-    return low, high, ((steps - n) * low + n * high) / steps
+    # Sixteenths: the distance of two floats may be larger than any float, and XLA divides by
+    # multiplying with a reciprocal, which mustn't be subnormal.
+    inside = tf.maximum(tf.minimum(x, high), low)
+    place = tf.math.divide_no_nan(inside / 16 - low / 16, _like(x, high / 16 - low / 16))
+    n = tf.round(place * steps)
+    value = tf.where(n <= 0, _like(x, low), _between_ends(x, n, steps, low, high))
+    return low, high, tf.where(n >= steps, _like(x, high), value)
+
+
+def _between_ends(x, n, steps, low, high):
+    # Not low + n · width: this is 0 to the last bit in the middle of a symmetric range, where XLA
+    # would else add one product to the other before it is rounded. Each end is divided before it
+    # is multiplied, which could overflow.
+    of_low, of_high = (steps - n) * _like(x, low / steps), n * _like(x, high / steps)
+    return tf.where(of_low == -of_high, tf.zeros_like(of_low), of_low + of_high)
 
 
 def _scaled(x, scale, bottom, top):

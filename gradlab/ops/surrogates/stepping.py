@@ -66,6 +66,11 @@ def clamped(x, limit):
     return tf.clip_by_value(x, -limit, limit)
 
 
+def downhill(u):
+    """Return −|u|, whose slope at 0 is −1, as from above; that of TensorFlow is 0 there."""
+    return tf.minimum(-u, u)  # where they are the same, TensorFlow takes the first
+
+
 def exponent_limit(dtype):
     """Return a bound u beyond which exp(−u) is 0, subnormal numbers included."""
     return 1.25 * math.log(float(dtype.max))
