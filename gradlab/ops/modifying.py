@@ -86,7 +86,7 @@ def _scaled(op, x, scale, sign):
     x = gradient_tensor(op, "x", x)
     scale = parameter(op, "scale", scale, x.dtype)
     check_broadcast(op, "scale", scale, x)
-    return pass_through(op, x, _times if sign > 0 else _minus_times, [scale])
+    return pass_through(op, x, _times, [scale if sign > 0 else -scale])
 
 
 def _times(upstream, scale):
@@ -95,10 +95,6 @@ def _times(upstream, scale):
 
 def _conjugate(scale):
     return tf.math.conj(scale) if tf.is_tensor(scale) else scale.conjugate()
-
-
-def _minus_times(upstream, scale):
-    return -_times(upstream, scale)
 
 
 @unconverted

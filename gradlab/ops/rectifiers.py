@@ -260,7 +260,7 @@ def _switch(op, active, x):
 
 
 def _forward(x, slope, top):
-    y = tf.where(x < 0, product_or_zero(x, slope), x)
+    y = tf.nn.relu(x) if _is_zero(slope) else tf.where(x < 0, product_or_zero(x, slope), x)
     return tf.minimum(y, tf.cast(top, x.dtype)) if _is_bound(top) else y
 
 
@@ -268,9 +268,14 @@ def _is_bound(top):
     return tf.is_tensor(top) or top < math.inf
 
 
+def _is_zero(slope):
+    return not tf.is_tensor(slope) and slope == 0
+
+
 def _own(upstream, x, slope, top):
     """The gradient that the rectifier has itself."""
-    passed = tf.where(x > 0, upstream, product_or_zero(upstream, slope))
+    below = tf.zeros_like(upstream) if _is_zero(slope) else product_or_zero(upstream, slope)
+    passed = tf.where(x > 0, upstream, below)
     return tf.where(x < top, passed, tf.zeros_like(passed)) if _is_bound(top) else passed
 
 

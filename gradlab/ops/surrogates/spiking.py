@@ -11,9 +11,9 @@ from gradlab.ops.surrogates.stepping import (
     check_finite,
     check_positive,
     finite,
+    heaviside,
     positive,
     real_tensor,
-    step,
     widened,
     with_derivative,
 )
@@ -60,13 +60,21 @@ def spike(x, surrogate):
     x = real_tensor("spike", x)
     parameters = checked("spike", surrogate).fitted("spike", x)
     with record.stop_recording():
-        value = step(x, 0, 1)
+        value = heaviside(x)
 
     def derivative(x, *values):
         own = dataclasses.replace(surrogate, **dict(zip(parameters, values, strict=True)))
-        return own.derivative(x)
+        return _derivative(own, x)
 
     return with_derivative("spike", value, x, derivative, parameters.values())
+
+
+def _derivative(own, x):
+    """The derivative at an x that is wide, of a surrogate whose parameters fit it."""
+    method = type(own).derivative
+    if hasattr(method, "formula"):  # evaluated, which would look at both once more
+        return method.formula(own, x)
+    return own.derivative(x)
 
 
 def checked(op, surrogate):
@@ -148,4 +156,5 @@ def evaluated(formula):
         own = dataclasses.replace(self, **self.fitted(type(self).__name__, x))
         return tf.cast(formula(own, widened(x)), x.dtype)
 
+    method.formula = formula
     return method

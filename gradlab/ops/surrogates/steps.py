@@ -10,11 +10,12 @@ from gradlab.ops.arguments import unconverted
 from gradlab.ops.surrogates.stepping import (
     clamped,
     exponent_limit,
+    heaviside,
     limit,
     one_where,
     positive,
     real_tensor,
-    step,
+    sign,
     widened,
     with_derivative,
 )
@@ -52,7 +53,7 @@ def sign_ste(x, clip_value=1.0):
     >>> y.numpy().tolist(), tape.gradient(y, x).numpy().tolist()
     ([-1.0, -1.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0])
     """
-    return _windowed("sign_ste", x, _sign, clip_value)
+    return _windowed("sign_ste", x, sign, clip_value)
 
 
 @unconverted
@@ -91,7 +92,7 @@ def heaviside_ste(x, clip_value=1.0):
     >>> y.numpy().tolist(), tape.gradient(y, x).numpy().tolist()
     ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0])
     """
-    return _windowed("heaviside_ste", x, _heaviside, clip_value)
+    return _windowed("heaviside_ste", x, heaviside, clip_value)
 
 
 @unconverted
@@ -164,7 +165,7 @@ def approx_sign(x):
     ([-1.0, -1.0, 1.0], [0.0, 1.0, 2.0])
     """
     x = real_tensor("approx_sign", x)
-    return with_derivative("approx_sign", _untracked(_sign, x), x, _two_slopes)
+    return with_derivative("approx_sign", _untracked(sign, x), x, _two_slopes)
 
 
 @unconverted
@@ -204,7 +205,7 @@ def swish_sign(x, beta=5.0):
     op = "swish_sign"
     x = real_tensor(op, x)
     beta = positive(op, "beta", beta, x)
-    return with_derivative(op, _untracked(_sign, x), x, _swish_slope, [beta])
+    return with_derivative(op, _untracked(sign, x), x, _swish_slope, [beta])
 
 
 def _windowed(op, x, forward, clip_value):
@@ -216,14 +217,6 @@ def _windowed(op, x, forward, clip_value):
 def _untracked(forward, x):
     with record.stop_recording():
         return forward(x)
-
-
-def _sign(x):
-    return step(x, -1, 1)
-
-
-def _heaviside(x):
-    return step(x, 0, 1)
 
 
 def _ternary(x, threshold):
