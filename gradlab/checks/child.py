@@ -6,7 +6,6 @@ A script that imports TensorFlow and NumPy alone, so that what loads here loads 
 
 import importlib
 import json
-import os
 import sys
 
 import numpy as np
@@ -15,23 +14,27 @@ import tensorflow as tf
 SECOND = 1.125  # the second replica's tensors, in units of the first's
 
 
-def main(folder):
-    """Do the tasks of ``job.json``; each writes ``N.npz``, or ``N.error``."""
-    with open(os.path.join(folder, "job.json")) as file:
-        job = json.load(file)
+def main():
+    """Do the tasks that come as lines of JSON; each writes ``answer.npz`` or ``answer.error``."""
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
-    stored = np.load(os.path.join(folder, "arguments.npz"))
-    tensors = [tf.constant(stored[f"x{i}"]) for i in range(job["tensors"])]
-    upstreams = [tf.constant(stored[f"u{i}"]) for i in range(job["upstreams"])]
-    for number, task in job["tasks"].items():
-        try:
-            arrays = _TASKS[task["kind"]](task, tensors, upstreams)
-            np.savez(os.path.join(folder, f"{number}.npz"), **arrays)
-        except Exception as error:  # handed to the parent, which says it
-            with open(os.path.join(folder, f"{number}.error"), "w") as file:
-                json.dump([type(error).__name__, str(error)], file)
+    for line in sys.stdin:
+        _answer(json.loads(line))
+
+
+def _answer(task):
+    try:
+        given = np.load(task["given"])
+        tensors, upstreams = (
+            [tf.cast(given[f"{letter}{i}"], dtype) for i, dtype in enumerate(task[key])]
+            for letter, key in (("x", "tensors"), ("u", "upstreams"))
+        )
+        arrays = _TASKS[task["kind"]](task, tensors, upstreams)
+        np.savez(f"{task['answer']}.npz", **arrays)
+    except Exception as error:  # handed to the parent, which says it
+        with open(f"{task['answer']}.error", "w") as file:
+            json.dump([type(error).__name__, str(error)], file)
 
 
 def _loaded(task, tensors, upstreams):
@@ -42,6 +45,8 @@ def _loaded(task, tensors, upstreams):
 def _keras(task, tensors, upstreams):
     import keras
 
+    for module in task["modules"]:
+        importlib.import_module(module)
     known = {"Calls": calls_layer()}
     model = keras.models.load_model(task["path"], known, compile=False, safe_mode=False)
     return _run(lambda ts: _floats(model(ts if len(ts) > 1 else ts[0])), tensors, upstreams)
@@ -56,7 +61,7 @@ def calls_layer():
 
     class Calls(keras.layers.Layer):
         def __init__(self, module, function, **kwargs):
-            super().__init__(**kwargs)
+            super().__init__(autocast=False, **kwargs)
             self.module, self.function = module, function
             self.f = imported(module, function)
 
@@ -94,6 +99,8 @@ def _run(apply, tensors, upstreams):
     with tf.GradientTape() as tape:
         tape.watch(tensors)
         ys = apply(tensors)
+    # A Keras layer has a dtype of its own.
+    upstreams = [tf.cast(u, y.dtype) for u, y in zip(upstreams, ys, strict=True)]
     return _arrays("", ys, _gradients(tape, ys, tensors, upstreams))
 
 
@@ -136,12 +143,19 @@ def _gradients(tape, ys, tensors, upstreams):
 
 
 def _arrays(prefix, ys, gradients):
-    named = {f"{prefix}y{i}": y for i, y in enumerate(ys)}
-    named |= {f"{prefix}g{i}": g for i, g in enumerate(gradients)}
-    return {name: tensor.numpy() for name, tensor in named.items()}
+    return named(**{f"{prefix}y": ys, f"{prefix}g": gradients})
+
+
+def named(**lists):
+    """Lists of tensors as arrays that NumPy can store, which it can't in bfloat16."""
+    return {
+        f"{name}{i}": (tf.cast(t, tf.float32) if t.dtype == tf.bfloat16 else t).numpy()
+        for name, tensors in lists.items()
+        for i, t in enumerate(tensors)
+    }
 
 
 _TASKS = {"saved": _loaded, "keras": _keras, "replicas": _replicas}
 
 if __name__ == "__main__":
-    main(sys.argv[-1])
+    main()

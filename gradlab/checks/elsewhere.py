@@ -1,108 +1,139 @@
 """Sending f to a fresh process, and reading what its gradient is there."""
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 import tensorflow as tf
 
 from gradlab.checks import child
-from gradlab.checks.quiet import one_line, said
+from gradlab.checks.quiet import FunctionRaised, one_line, said
 from gradlab.checks.subjects import NotTried, Run, cast_all
 
-_PATIENCE = 300  # seconds
+_PATIENCE, _PATIENCE_EACH = 300, 10  # seconds, for the process and for each of its tasks
 _BY_PATH = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
 class FreshProcess:
-    """A process that loads f as soon as it is entered; ``verdict`` waits for it."""
+    """One process for several functions, which it loads as they are saved.
 
-    def __init__(self, subject, modes):
-        self.subject, self.modes = subject, modes
-        self.reasons, self.tasks, self.process = {}, {}, None
+    All SavedModels come first, whatever the order of the modes: they have to load before a
+    ``.keras`` file makes the process import what its layers need.
+    """
+
+    def __init__(self, subjects, modes):
+        self.subjects, self.modes = subjects, modes
+        self.reasons, self.answers = {}, {}
 
     def __enter__(self):
         self._held = tempfile.TemporaryDirectory(prefix="gradlab-")
-        self.folder = pathlib.Path(self._held.name)
-        for mode in self.modes:
-            self._prepare(mode)
-        if self.tasks:
-            self._start()
+        self.child = _Child(pathlib.Path(self._held.name))
+        for mode in _PREPARE:
+            if mode in self.modes:
+                for subject in self.subjects:
+                    self._prepare(subject, mode)
+        self.child.no_more()
         return self
 
     def __exit__(self, *_):
+        self.child.stop()
+        self._held.cleanup()
+
+    def verdict(self, subject, mode):
+        """What differs in the other process, or nothing; raises NotTried and FunctionRaised."""
+        if (subject, mode) in self.reasons:
+            raise self.reasons[subject, mode]
+        compare = _compare_replicas if mode == "two replicas" else _compare
+        if (subject, mode) not in self.answers:
+            return compare(subject, replicas_here(subject))
+        arrays = self.child.read(self.answers[subject, mode])
+        return arrays if isinstance(arrays, str) else compare(subject, arrays)
+
+    def _prepare(self, subject, mode):
+        folder = self.child.folder / str(self.subjects.index(subject))
+        folder.mkdir(exist_ok=True)
+        try:
+            task = _PREPARE[mode](subject, folder)
+        except NotTried as why:
+            self.reasons[subject, mode] = why
+        except Exception as error:  # whatever saving f raises is that mode's reason
+            self.reasons[subject, mode] = FunctionRaised(one_line(error))
+        else:
+            if task:
+                self.answers[subject, mode] = self.child.send(task | _given(subject, folder))
+
+
+class _Child:
+    """A process that does tasks in the order in which they come, and writes down answers."""
+
+    def __init__(self, folder):
+        self.folder, self.sent, self.process = folder, 0, None
+
+    def send(self, task):
+        """Have a task done; gives where its answer will be."""
+        if self.process is None:
+            self._start()
+        answer = self.folder / str(self.sent)
+        self.sent += 1
+        with contextlib.suppress(BrokenPipeError):  # it has ended: read says with what
+            self.process.stdin.write(json.dumps(task | {"answer": str(answer)}) + "\n")
+            self.process.stdin.flush()
+        return answer
+
+    def no_more(self):
+        """Let the process end when it has done what was sent."""
+        if self.process is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+
+    def stop(self):
+        """End the process, done or not."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self._held.cleanup()
 
-    def verdict(self, mode):
-        """What differs in the other process, or nothing; raises NotTried."""
-        if mode in self.reasons:
-            return self._reason(self.reasons[mode])
-        if mode == "two replicas" and mode not in self.tasks:
-            return _compare_replicas(self.subject, replicas_here(self.subject))
+    def read(self, answer):
+        """The arrays of a task, once all are done, or how it ended; raises FunctionRaised."""
         self._wait()
-        arrays = self._read(mode)
-        if isinstance(arrays, str):
-            return arrays
-        compare = _compare_replicas if mode == "two replicas" else _compare
-        return compare(self.subject, arrays)
-
-    def _reason(self, reason):
-        if isinstance(reason, NotTried):
-            raise reason
-        return reason
-
-    def _prepare(self, mode):
-        # Whatever saving f raises is that mode's reason.
-        try:
-            task = _PREPARE[mode](self.subject, self.folder)
-        except NotTried as why:
-            self.reasons[mode] = why
-        except Exception as error:
-            self.reasons[mode] = one_line(error)
-        else:
-            self.tasks |= {mode: task} if task else {}
+        if answer.with_suffix(".npz").exists():
+            return dict(np.load(answer.with_suffix(".npz")))
+        if answer.with_suffix(".error").exists():
+            raise FunctionRaised(said(*json.loads(answer.with_suffix(".error").read_text())))
+        last = (self.folder / "log").read_text().strip().splitlines()[-1:]
+        code = self.process.returncode
+        return f"the fresh process ended with code {code}: {' '.join(last)}"
 
     def _start(self):
-        named = {f"x{i}": t.numpy() for i, t in enumerate(self.subject.tensors)}
-        named |= {f"u{i}": t.numpy() for i, t in enumerate(self.subject.upstreams)}
-        np.savez(self.folder / "arguments.npz", **named)
-        job = {
-            "tensors": len(self.subject.tensors),
-            "upstreams": len(self.subject.upstreams),
-            "tasks": {str(self.modes.index(mode)): task for mode, task in self.tasks.items()},
-        }
-        (self.folder / "job.json").write_text(json.dumps(job))
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _BY_PATH, child.__file__, str(self.folder)],
+                [sys.executable, "-c", _BY_PATH, child.__file__],
                 env=_environment(),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                text=True,
             )
 
     def _wait(self):
         try:
-            self.process.wait(_PATIENCE)
+            self.process.wait(_PATIENCE + _PATIENCE_EACH * self.sent)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.stop()
 
-    def _read(self, mode):
-        stem = self.folder / str(self.modes.index(mode))
-        if stem.with_suffix(".npz").exists():
-            return dict(np.load(stem.with_suffix(".npz")))
-        if stem.with_suffix(".error").exists():
-            return said(*json.loads(stem.with_suffix(".error").read_text()))
-        last = (self.folder / "log").read_text().strip().splitlines()[-1:]
-        return f"the fresh process ended with code {self.process.returncode}: {' '.join(last)}"
+
+def _given(subject, folder):
+    """What every task says: where f's arguments and upstreams are, and of which dtypes."""
+    path = folder / "given.npz"
+    named = child.named(x=subject.tensors, u=subject.upstreams)
+    np.savez(path, **named)
+    lists = {"tensors": subject.tensors, "upstreams": subject.upstreams}
+    return {"given": str(path)} | {k: [t.dtype.name for t in ts] for k, ts in lists.items()}
 
 
 def replicas_here(subject):
@@ -132,7 +163,10 @@ def _saved(subject, folder):
 
 
 def _one_by_one(apply):
-    return lambda *tensors: apply(tensors)
+    def f(*tensors):
+        return apply(tensors)
+
+    return f
 
 
 def _keras(subject, folder):
@@ -143,7 +177,20 @@ def _keras(subject, folder):
     inputs = [keras.Input(batch_shape=leaf.shape, dtype=leaf.dtype.name) for leaf in subject.leaves]
     path = folder / "model.keras"
     keras.Model(inputs, _keras_outputs(subject, inputs)).save(path)
-    return {"kind": "keras", "path": str(path)}
+    return {"kind": "keras", "path": str(path), "modules": _modules_of(path)}
+
+
+def _modules_of(path):
+    """The modules that a program has to import before it loads a model: those that told Keras.
+
+    What is defined in ``__main__`` is known to no other program.
+    """
+    import keras
+
+    config = zipfile.ZipFile(path).read("config.json").decode()
+    told = keras.saving.get_custom_objects().items()
+    modules = {thing.__module__ for name, thing in told if json.dumps(name) in config}
+    return sorted(modules - {"__main__"})
 
 
 def _keras_outputs(subject, inputs):

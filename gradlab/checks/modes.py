@@ -1,12 +1,15 @@
 """check_modes: one function in every mode TensorFlow has, each held against eager mode."""
 
+import dataclasses
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
 from gradlab.checks import leaves as lv
 from gradlab.checks.elsewhere import FreshProcess
 from gradlab.checks.gradients import Settings, compare, require_callable
-from gradlab.checks.quiet import one_line, quiet
+from gradlab.checks.quiet import FunctionRaised, one_line, quiet
 from gradlab.checks.reports import FAIL, PASS, ModeRow, ModesCheck, figure
 from gradlab.checks.slopes import epsilon
 from gradlab.checks.subjects import NotTried, Run, Subject, cast_all, filled, run
@@ -57,16 +60,45 @@ def check_modes(f, *args, modes=None, backward=None, rtol=None, seed=0):
 
     Source: TensorFlow Probability runs each of its tests in every execution regime.
     """
-    require_callable(f, "check_modes")
+    return check_each([Call(f, args, backward)], modes, rtol, seed)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A function and what check_modes is given with it."""
+
+    f: Callable
+    args: tuple
+    backward: Callable | None = None
+
+
+def check_each(calls, modes=None, rtol=None, seed=0):
+    """Check several functions as check_modes does one, with one fresh process for all of them."""
+    for call in calls:
+        require_callable(call.f, "check_modes")
     names = _chosen(modes)
     with quiet():
-        subject = Subject(f, lv.Arguments(args, "check_modes"), seed, rtol)
-        with FreshProcess(subject, [name for name in names if name in _ELSEWHERE]) as elsewhere:
-            rows = {
-                name: _row(name, _HERE[name], subject, backward) for name in names if name in _HERE
-            }
-            rows |= {n: _row(n, elsewhere.verdict, n) for n in names if n in _ELSEWHERE}
-        return ModesCheck(f"check_modes({name_of(f)})", tuple(rows[name] for name in names))
+        subjects = [
+            Subject(call.f, lv.Arguments(call.args, "check_modes"), seed, rtol) for call in calls
+        ]
+        with FreshProcess(subjects, [name for name in names if name in _ELSEWHERE]) as elsewhere:
+            pairs = zip(subjects, calls, strict=True)
+            here = [_rows_here(names, subject, call.backward) for subject, call in pairs]
+            there = [_rows_there(names, subject, elsewhere) for subject in subjects]
+    tables = zip(calls, here, there, strict=True)
+    return [_table(names, call.f, ours | theirs) for call, ours, theirs in tables]
+
+
+def _rows_here(names, subject, backward):
+    return {name: _row(name, _HERE[name], subject, backward) for name in names if name in _HERE}
+
+
+def _rows_there(names, subject, elsewhere):
+    return {n: _row(n, elsewhere.verdict, subject, n) for n in names if n in _ELSEWHERE}
+
+
+def _table(names, f, rows):
+    return ModesCheck(f"check_modes({name_of(f)})", tuple(rows[name] for name in names))
 
 
 def name_of(f):
@@ -87,8 +119,10 @@ def _row(name, verdict_of, *given):
         reason = verdict_of(*given)
     except NotTried as why:
         return ModeRow(name, NOT_TRIED, str(why))
+    except FunctionRaised as raised:
+        return ModeRow(name, FAIL, str(raised), raised=True)
     except Exception as error:  # whatever f raises in a mode is that mode's reason
-        return ModeRow(name, FAIL, one_line(error))
+        return ModeRow(name, FAIL, one_line(error), raised=True)
     return ModeRow(name, FAIL if reason else PASS, reason or "")
 
 
@@ -100,6 +134,7 @@ def _eager(subject, backward):
 
 
 def _second_order(subject, _):
+    subject.differentiate_twice()
     return _of_order(2, subject, subject.f)
 
 

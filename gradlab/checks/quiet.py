@@ -8,6 +8,8 @@ _LONGEST = 240
 _VARYING = (
     (r"\x1b\[[0-9;]*m", ""),
     (r"\{\{[^}]*\}\}|\[Op:[^\]]*\]|name:\s*$", ""),
+    (r"\[_XlaMustCompile=[^\]]*\]", ""),
+    (r"Exception encountered when calling [\w.]+\(\)\. (.*) Arguments received by .*", r"\1"),
     (r"__(?:inference|forward|backward)_([\w<>]+?)_\d+", r"\1"),
     (r"0x[0-9a-f]+", "0x…"),
     (r"(?:/[\w.\-]+){2,}/([\w.\-]+)", r"…/\1"),

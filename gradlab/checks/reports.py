@@ -132,11 +132,15 @@ class GradientCheck(Report):
 
 @dataclasses.dataclass(frozen=True)
 class ModeRow:
-    """One mode of check_modes: its verdict, and the reason if it did not pass."""
+    """One mode of check_modes: its verdict, and the reason if it did not pass.
+
+    ``raised`` tells an exception, whose type stands first in the reason, from a wrong number.
+    """
 
     mode: str
     verdict: str
     reason: str = ""
+    raised: bool = False
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

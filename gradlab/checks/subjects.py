@@ -93,6 +93,13 @@ class Subject:
         """Results and gradients, the tape round the call."""
         return run(self.apply, tensors, self.upstreams if upstreams is None else upstreams)
 
+    def differentiate_twice(self):
+        """Take the gradient of the gradient, for what that raises."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self.tensors)
+            gradients = self.run(self.tensors).gradients
+        tape.gradient(gradients, self.tensors)
+
     def cast(self, real):
         """The tensors in another precision."""
         return cast_all(self.tensors, real)
