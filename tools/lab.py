@@ -261,7 +261,9 @@ def use_theme(page, theme):
         "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})",
         f"JupyterLab {theme.title()}",
     )
-    page.wait_for_selector(f"body[data-jp-theme-light={str(theme == 'light').lower()}]")
+    page.wait_for_function(
+        "light => document.body.dataset.jpThemeLight === `${light}`", arg=theme == "light"
+    )
 
 
 def notebook_of(page):
