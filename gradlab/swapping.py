@@ -1,11 +1,12 @@
 """swap_activations: a Keras model with other activations and the same weights."""
 
+import functools
 import re
 from collections import Counter, namedtuple
 
 import keras
 
-from gradlab import layers as _layers  # noqa: F401 - Keras saves and loads the ops it knows
+from gradlab.layers.registering import RECTIFIERS, WithOptions
 
 Swap = namedtuple("Swap", ["layer", "was", "now"])
 Swap.__doc__ = "An activation that was swapped: its layer, and its name before and now."
@@ -29,8 +30,9 @@ def swap_activations(model, swaps):
         swaps: dict from activations to what takes their place. A key is a name ("relu", which a
             ``ReLU`` layer without options is too; "relu6"; "leaky_relu"), a function, a class of
             layers (``keras.layers.ReLU``), or a layer of the model. A value is a name that Keras
-            knows, or a function of one tensor that keeps its shape, such as ``guided_relu``.
-            Where several keys name an activation, the first wins.
+            knows, or a function of one tensor that keeps its shape, such as ``guided_relu``,
+            which takes over the negative slope and the highest value of the rectifier whose
+            place it takes. Where several keys name an activation, the first wins.
 
     Returns:
         (copy, swapped): a model with weights of its own, equal to those of ``model``, compiled
@@ -40,7 +42,8 @@ def swap_activations(model, swaps):
     Raises:
         TypeError: model isn't a functional or sequential model, or swaps isn't as described.
         ValueError: the model isn't built, a key names no activation of it, or one that is out of
-            reach: a layer inside a layer that isn't a model, or one with weights, as ``PReLU``.
+            reach: a layer inside a layer that isn't a model, or one with weights, as ``PReLU``;
+            or a rectifier of gradlab should take the place of a ``ReLU`` with a threshold.
 
     The copy saves as the model does. Where it is loaded, ``gl.layers`` must have been named
     before, which is when Keras learns of the ops of gradlab; a function of your own must be
@@ -113,29 +116,36 @@ def _operations(model):
     return model.layers if isinstance(model, keras.Sequential) else model.operations
 
 
-def _found_itself(name, operation, hindrance):
-    was = _names_of_operation(operation)
-    if getattr(operation, "weights", None):
+def _found_itself(name, activation, hindrance, owner=None, attribute=None):
+    if getattr(activation, "weights", None):
         hindrance = "has weights, which would be lost"
-    called = (*was, type(operation), operation)
-    return _Found(name, was[0], called, operation, None, hindrance)
+    called = _called(activation)
+    return _Found(name, called[0], called, owner, attribute, hindrance)
+
+
+def _called(activation):
+    if isinstance(activation, keras.Operation):
+        return *_names_of_operation(activation), type(activation), activation
+    return _name_of(activation), activation
 
 
 def _found_inside(name, layer):
-    for part in layer._flatten_layers():
-        if part is not layer and _is_activation(part):
+    parts = layer._flatten_layers()
+    attributes = [(part, *each) for part in parts for each in _attributes(part)]
+    held = {id(activation) for *_, activation in attributes}
+    for part in parts:
+        if part is not layer and _is_activation(part) and id(part) not in held:
             yield _found_itself(name, part, f"is inside a {type(layer).__name__}")
-        for attribute, function in _attributes(part):
-            called = (_name_of(function), function)
-            yield _Found(name, called[0], called, part, attribute, None)
+    for part, attribute, activation in attributes:
+        yield _found_itself(name, activation, None, part, attribute)
 
 
 def _attributes(layer):
     for attribute in ("activation", "recurrent_activation"):
         # Recurrent layers show the activations of their cells as properties.
-        function = vars(layer).get(attribute)
-        if callable(function):
-            yield attribute, function
+        activation = vars(layer).get(attribute)
+        if callable(activation):
+            yield attribute, activation
 
 
 def _is_activation(operation):
@@ -170,6 +180,8 @@ def _snake(name):
 
 
 def _name_of(function):
+    if isinstance(function, functools.partial):
+        return _name_of(function.func)
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -225,14 +237,39 @@ class _Cloning:
         return clone
 
     def _activation_or_clone(self, layer):
-        now = _replacement(self.swaps, _found_itself("", layer, None).called)
-        return _clone(layer) if now is None else _as_layer(now, layer)
+        now = _replacement(self.swaps, _called(layer))
+        return _clone(layer) if now is None else _as_layer(_fitted(now, layer), layer)
 
     def _swap_inside(self, layer, clone):
-        for each in _found_inside("", clone):
-            now = each.attribute and _replacement(self.swaps, each.called)
+        pairs = zip(_found_inside("", layer), _found_inside("", clone), strict=True)
+        for original, copy in list(pairs):
+            now = copy.attribute and _replacement(self.swaps, original.called)
             if now:
-                setattr(each.owner, each.attribute, now)
+                was = getattr(copy.owner, copy.attribute)
+                setattr(copy.owner, copy.attribute, _fitted(now, was))
+                copy.owner._tracker.untrack(was)
+
+
+def _fitted(now, was):
+    """The new activation: if a rectifier of gradlab, then with the options of the old one."""
+    options = _options_of(was) if now in RECTIFIERS else {}
+    if "threshold" in options:
+        raise ValueError(
+            f"swap_activations: a ReLU has threshold={options['threshold']}, which {now.__name__} "
+            f"hasn't. Give a function: lambda x: {now.__name__}(…)."
+        )
+    return WithOptions(now, options) if options else now
+
+
+def _options_of(activation):
+    """The options of a rectifier that aren't as ``guided_relu`` has them by default."""
+    functions = {"leaky_relu": {"negative_slope": 0.2}, "relu6": {"max_value": 6.0}}
+    options = functions.get(_called(activation)[0], {})
+    own = {name: getattr(activation, name, None) for name in _OPTIONS}
+    return options | {name: value for name, value in own.items() if value}
+
+
+_OPTIONS = ("negative_slope", "max_value", "threshold")
 
 
 def _as_layer(function, operation):

@@ -3,6 +3,7 @@
 What the ops return in every mode stands in ``test_every_op``.
 """
 
+import functools
 import subprocess
 import sys
 import textwrap
@@ -308,6 +309,71 @@ def test_options_make_other_names():
     for key, layer in (("relu6", "six"), ("leaky_relu", "sloped")):
         assert [s.layer for s in gl.swap_activations(model, {key: "tanh"})[1]] == [layer]
     assert len(gl.swap_activations(model, {"ReLU": "tanh"})[1]) == 3
+
+
+RECTIFYING = {
+    "ReLU(4, slope)": lambda: keras.layers.ReLU(4.0, 0.25, name="r"),
+    "ReLU(6)": lambda: keras.layers.ReLU(6.0, name="r"),
+    "LeakyReLU": lambda: keras.layers.LeakyReLU(0.125, name="r"),
+    "leaky_relu": lambda: keras.layers.Activation("leaky_relu", name="r"),
+    "relu6": lambda: keras.layers.Activation(tf.nn.relu6, name="r"),
+    "a layer as activation": lambda: keras.layers.Dense(
+        3,
+        keras.layers.LeakyReLU(0.5),
+        kernel_initializer=keras.initializers.Identity(3.0),
+        name="r",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECTIFYING)
+def test_rectifiers_take_over_the_options_of_what_they_replace(name, tmp_path):
+    layer = RECTIFYING[name]()
+    x = keras.Input([3])
+    model = keras.Model(x, layer(x))
+    keys = ["relu6", "leaky_relu", "ReLU"]
+    key = next(k for k in keys if k in str(swap_names(model)))
+    copy, swapped = gl.swap_activations(model, {key: gl.guided_relu})
+    assert [(s.layer, s.now) for s in swapped] == [("r", "guided_relu")]
+    x = np.linspace(-9, 9, 12, dtype=np.float32).reshape(4, 3)
+    y, slope = gradient_of_sum(model, x)
+    for each in (copy, reloaded(copy, tmp_path)):
+        same, got = gradient_of_sum(each, x)
+        np.testing.assert_allclose(same, y, rtol=1e-6)
+        np.testing.assert_allclose(got, slope, rtol=1e-6)
+        _, got = gradient_of_sum(lambda t, each=each: -each(t), x)
+        np.testing.assert_array_equal(got, np.zeros_like(x))
+
+
+def swap_names(model):
+    with pytest.raises(ValueError, match="It has") as caught:
+        gl.swap_activations(model, {"no such": "relu"})
+    return caught.value
+
+
+def reloaded(model, folder):
+    model.save(folder / "model.keras")
+    return keras.models.load_model(folder / "model.keras")
+
+
+def test_a_copy_with_a_layer_for_an_activation_swaps_again():
+    inner = keras.layers.ReLU()
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(2, inner, name="d")])
+    copy, swapped = gl.swap_activations(model, {inner: "tanh"})
+    assert swapped == [("d", "relu", "tanh")]
+    assert gl.swap_activations(copy, {"tanh": "relu"})[1] == [("d", "tanh", "relu")]
+    assert model.layers[0].activation is inner
+
+
+def test_a_partial_goes_by_the_name_of_its_function():
+    bound = functools.partial(gl.guided_relu, max_value=2.0)
+    assert gl.swap_activations(mixed_model(), {"leaky_relu": bound})[1][0].now == "guided_relu"
+
+
+def test_a_threshold_is_refused():
+    model = keras.Sequential([keras.Input([3]), keras.layers.ReLU(threshold=1.0)])
+    with pytest.raises(ValueError, match="a ReLU has threshold=1.0, which guided_relu hasn't"):
+        gl.swap_activations(model, {"ReLU": gl.guided_relu})
 
 
 def test_the_first_key_wins():

@@ -3,6 +3,7 @@
 from gradlab.layers.sharing import serializable
 from gradlab.ops import rectifiers, surrogates
 from gradlab.ops.modifying import reverse_gradient, zero_nonfinite_gradient
+from gradlab.serialising import config_of_function, function_of_config
 
 SURROGATES = (
     surrogates.ATan,
@@ -16,11 +17,15 @@ SURROGATES = (
     surrogates.Triangular,
 )
 
-# The ops that need nothing but x.
-ACTIVATIONS = (
+RECTIFIERS = (
     rectifiers.deconv_relu,
     rectifiers.guided_relu,
     rectifiers.redirected_relu,
+)
+
+# The ops that need nothing but x.
+ACTIVATIONS = (
+    *RECTIFIERS,
     reverse_gradient,
     surrogates.approx_sign,
     surrogates.heaviside_ste,
@@ -34,3 +39,26 @@ ACTIVATIONS = (
 
 for found_again in (*SURROGATES, *ACTIVATIONS):
     serializable(found_again)
+
+
+@serializable
+class WithOptions:
+    """An activation with options, as Keras can save it: of a functools.partial it can't."""
+
+    def __init__(self, op, options):
+        self.op = op
+        self.options = options
+        self.__name__ = op.__name__
+
+    def __call__(self, x):
+        """Return what the op makes of x with these options."""
+        return self.op(x, **self.options)
+
+    def get_config(self):
+        """Return what ``from_config`` needs."""
+        return {"op": config_of_function("activation", "op", self.op), "options": self.options}
+
+    @classmethod
+    def from_config(cls, config):
+        """Make the activation that ``get_config`` described."""
+        return cls(function_of_config(config["op"]), config["options"])
