@@ -169,6 +169,29 @@ def test_rules_reach_keras_layers(name):
         assert [match.type for match in overridden.matches] == [op_type]
 
 
+MIRRORED = {
+    "PReLU": lambda: keras.layers.PReLU(keras.initializers.Constant(0.25)),
+    "ReLU, slope and bound": lambda: keras.layers.ReLU(4.0, 0.25),
+    "ReLU, slope and threshold": lambda: keras.layers.ReLU(4.0, 0.25, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_rules_refuse_what_keras_computes_with_the_other_sign(name):
+    model = keras.Sequential([keras.Input([3]), MIRRORED[name](), keras.layers.Dense(2)])
+    for rule, _ in PAIRS.values():
+        overridden = gl.override_gradient({"Relu": rule})(model)
+        with pytest.raises(TypeError, match="rectifies −x for a slope below 0"):
+            gradient_of_sum(overridden, np.ones([2, 3], np.float32))
+
+
+@WAYS
+def test_rules_take_a_rectified_negation_that_is_no_slope(mode):
+    x, upstream = tf.constant([-2.0, -1.0, 3.0]), tf.constant([1.0, -1.0, 1.0])
+    f = gl.override_gradient({"Relu": gl.guided_rule})(lambda x: tf.square(tf.nn.relu(-x)) + x)
+    np.testing.assert_array_equal(mode(f, [x], [upstream])[1][0], [-3.0, -1.0, 1.0])
+
+
 # Swapping activations.
 
 

@@ -155,7 +155,7 @@ def guided_rule(op, upstream):
         The gradient, a tensor.
 
     Raises:
-        TypeError: op is of another type.
+        TypeError: op is of another type, or rectifies −x for a slope below 0 (Keras's PReLU).
         NotImplementedError: in forward mode.
 
     >>> import gradlab as gl, tensorflow as tf
@@ -183,7 +183,7 @@ def deconv_rule(op, upstream):
         The gradient, a tensor.
 
     Raises:
-        TypeError: op is of another type.
+        TypeError: op is of another type, or rectifies −x for a slope below 0 (Keras's PReLU).
         NotImplementedError: in forward mode.
 
     >>> import gradlab as gl, tensorflow as tf
@@ -214,7 +214,8 @@ def redirected_rule(op, upstream, active=True):
         The gradient, a tensor.
 
     Raises:
-        TypeError: op is of another type, or active isn't boolean.
+        TypeError: op is of another type, or rectifies −x for a slope below 0 (Keras's PReLU), or
+            active isn't boolean.
         NotImplementedError: in forward mode.
 
     >>> import gradlab as gl, tensorflow as tf
@@ -315,4 +316,28 @@ def _form(rule, op):
         no_forward_mode(rule)(None)
     if op.type not in _FORMS:
         raise TypeError(f"{rule}: op must be one of {', '.join(_FORMS)}, got {op.type}.")
+    if _is_mirrored(op):
+        raise TypeError(
+            f"{rule}: {op.name} rectifies −x for a slope below 0, as Keras builds PReLU and a ReLU "
+            f"with negative_slope and max_value: what arrives there has the other sign. Take a "
+            f"LeakyReLU, or swap_activations for ReLU."
+        )
     return op.inputs[0], *_FORMS[op.type](op)
+
+
+def _is_mirrored(op):
+    """Tell whether an op is relu(−x) in … − slope · relu(−x), or in … + (−slope) · relu(−x)."""
+    source = getattr(op.inputs[0], "op", None)
+    if op.type != "Relu" or not (_is_negation(source) or _adds_negation(source)):
+        return False
+    products = [user for user in op.outputs[0].consumers() if user.type == "Mul"]
+    sums = [user.type for product in products for user in product.outputs[0].consumers()]
+    return "Sub" in sums or "AddV2" in sums
+
+
+def _is_negation(op):
+    return getattr(op, "type", None) == "Neg"
+
+
+def _adds_negation(op):
+    return getattr(op, "type", None) == "AddV2" and any(_is_negation(x.op) for x in op.inputs)

@@ -207,7 +207,8 @@ def adaptive_clip(gradients, weights, clipping=0.01, eps=1e-3, axes=None, *, non
         gradient: that of the formula, finite at gⱼ = 0 too
 
     A unit is what one output of a layer sees: an index of the last axis of a kernel as Keras lays
-    it out (dense: input × output; convolution: … × input × output). Gradients of rank 0 and 1,
+    it out (dense: input × output; convolution: … × input × output). A depthwise kernel has its
+    channels in the last two: clip it apart, with ``axes=(0, 1)``. Gradients of rank 0 and 1,
     biases and gains, are one unit. The paper leaves the last layer alone: so can the caller.
     Norms are treated as in ``clip_by_norm``.
 
