@@ -117,6 +117,10 @@ def _round_passed_on(x):
     return override_gradient({"Round": register_gradient(_pass_on)})(tf.round)(x)
 
 
+def _quantized(x, bits, **grid):
+    return quantize_ste(x, tf.cast(bits, tf.int32), **grid)
+
+
 def _spike(x, surrogate, alpha):
     return spike(x, surrogate(alpha))
 
@@ -129,7 +133,8 @@ def _mod(x, y):
 
 
 def _square_by_hand(x, factor):
-    return py_func(np.square, [x], x.dtype, grad=lambda op, g: factor * op.inputs[0] * g)
+    square = py_func(np.square, [x], x.dtype, grad=lambda op, g: factor * op.inputs[0] * g)
+    return tf.ensure_shape(square, x.shape)
 
 
 def _table(*rows):
@@ -330,7 +335,7 @@ SPECS = _table(
                 help="the gradient outside the range",
             ),
         ),
-        quantize_ste,
+        _quantized,
         forward_formula="the level next to x",
         gradient_formula="g where low ≤ x ≤ high, else 0",
         room="surrogates",

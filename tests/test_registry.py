@@ -150,6 +150,22 @@ def test_a_row_draws_what_its_oracle_says(name):
         )
 
 
+@pytest.mark.parametrize("name", gl.SPECS)
+def test_a_row_is_traced_once_and_then_runs_as_a_graph(name):
+    spec, calls = gl.SPECS[name], []
+
+    def apply(x, **parameters):
+        calls.append(1)
+        return spec.apply(x, **parameters)
+
+    evaluate = Evaluator(apply, x=spec.x, points=21)
+    values = {param.name: param.value_of(param.default) for param in spec.params}
+    evaluate.at(0.5, **values)
+    traced = len(calls)
+    evaluate.at(0.75, **values)
+    assert len(calls) == traced
+
+
 def test_specs_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         gl.SPECS["scale_gradient"].name = "other"

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 import numpy as np
+import tensorflow as tf
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -123,12 +124,11 @@ class QuantizerExplorer(Explorer):
 
 @functools.cache
 def _evaluator(quantizer, outside):
-    own = functools.partial(quantize, quantizer=quantizer, outside=outside)
-    return Evaluator(
-        lambda x, reach, bits, threshold: own(x, reach=reach, bits=bits, threshold=threshold),
-        _X,
-        _POINTS,
-    )
+    def quantized(x, reach, bits, threshold):
+        # A curve's numbers are floats.
+        return quantize(x, quantizer, outside, reach, tf.cast(bits, tf.int32), threshold)
+
+    return Evaluator(quantized, _X, _POINTS)
 
 
 def _centred(curve):
