@@ -24,6 +24,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 _OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 # A step in parts of the range of x: the cube root of the rounding error, near enough.
 _STEP = {"float64": 2.0**-20, "float32": 2.0**-9}
+# From so many points on, they lie as close together as finite differences look, so that each has
+# in its neighbours what it would have to ask for: an eighth of the evaluations.
+_FINE = 100_000
+_BLOCK = 2**14
 # Factors of this size may cancel inside f's gradient, leaving nothing but their rounding.
 _INSIDE = 8.0
 # What TensorFlow, NumPy and Python say where a number was wanted and many came.
@@ -34,6 +38,24 @@ _NOT_A_NUMBER = (
     "only integer scalar",
 )
 _TOLERANCE = 1e-3  # gradient and slope part where they differ by more than this part
+
+
+class _Later:
+    """A field that may be given as a function, which is called when the field is first read."""
+
+    def __set_name__(self, owner, name):
+        self._name = f"_{name}"
+
+    def __set__(self, instance, value):
+        vars(instance)[self._name] = value
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            raise AttributeError(self._name)  # so a dataclass knows that there is no default
+        value = vars(instance)[self._name]
+        if callable(value):
+            value = vars(instance)[self._name] = value()
+        return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,13 +81,13 @@ class Curve:
     forward: np.ndarray
     gradient: np.ndarray
     slope: np.ndarray
-    believed: np.ndarray
+    believed: np.ndarray = _Later()
     upstream: float = 1.0
     device: devices.Device | None = None
     rounding: np.ndarray | float = 0.0
     notes: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def parted(self):
         """True where gradient and slope are both there and differ."""
         return parted(self.gradient, self.slope, self.rounding)
@@ -147,16 +169,22 @@ class Evaluator:
         fixed = {name: value for name, value in parameters.items() if name not in numbers}
         places = np.append(self._grid, _float32(x))
         program = self._program(fixed, numbers, places)
-        forward, gradient = program.report(np.append(places, _inner(self._grid)), upstream, numbers)
-        gradient = np.where(np.isnan(forward), np.nan, gradient)
-        slope = upstream * program.slopes(places, numbers)
+        fine = self.points >= _FINE and program.is_precise
+        asked = places if fine else np.append(places, _inner(self._grid))
+        forward, gradient = program.report(asked, upstream, numbers)
+        gradient[np.isnan(forward)] = np.nan
+        slope = program.neighbours(places, numbers) if fine else program.slopes(places, numbers)
+        slope *= upstream
         n = self.points
+        anchor, inner = upstream * forward[:n], gradient[n + 1 :]
         line = Curve(
             x=self._grid.astype(np.float64),
             forward=forward[:n],
             gradient=gradient[:n],
             slope=slope[:n],
-            believed=integral(self._grid, upstream * forward[:n], gradient[n + 1 :]),
+            believed=functools.partial(trapezoids, self._grid, anchor, gradient[:n])
+            if fine
+            else functools.partial(integral, self._grid, anchor, inner),
             upstream=upstream,
             device=self.device,
             rounding=abs(upstream) * program.rounding(places, forward[: n + 1])[:n],
@@ -204,16 +232,38 @@ class _Program:
             self._differentiate, _values(numbers, "float32"), numbers, places, np.float32(upstream)
         )
 
+    @property
+    def is_precise(self):
+        """Whether slopes are measured in float64."""
+        return self._precision == "float64"
+
     def slopes(self, places, numbers):
         """The slope at each place."""
         return self._slopes(places, numbers, self._precision)
 
+    def neighbours(self, places, numbers):
+        """The slope at each place, from its neighbours; only the last place stands by itself."""
+        n = len(places) - 1
+        half = self._span / (n - 1)
+        line = np.arange(-2.0, n + 2)
+        line *= half
+        line += float(places[0])
+        alone = float(places[-1]) + 2 * half * _OFFSETS
+        places_ = np.concatenate([line, alone])
+        (values,) = self._call(self._apply, _values(numbers, "float64"), numbers, places_)
+        eps = np.finfo(np.float64).eps
+        last = slopes(values[None, -5:], 2 * half, np.abs(places[-1:]), eps)
+        return np.append(slopes_between(values[:-5], 2 * half, places[:-1], eps), last)
+
     def rounding(self, places, forward):
         """How far from the truth rounding may take the gradient and the slope at each place."""
-        size = np.where(np.isfinite(forward), np.abs(forward), 0.0)
+        size = np.abs(forward)  # made once: from here on it is changed in place
+        size[~np.isfinite(size)] = 0.0
         eps = np.finfo(np.float32).eps
-        measured = np.finfo(self._precision).eps * (1 + size) / self._step(self._precision)
-        return eps * (_INSIDE + 2 * size / np.abs(places).max()) + 4 * measured
+        measured = 4 * np.finfo(self._precision).eps / self._step(self._precision)
+        size *= 2 * eps / np.abs(places).max() + measured
+        size += _INSIDE * eps + measured
+        return size
 
     def _slopes(self, places, numbers, precision):
         step = self._step(precision)
@@ -410,7 +460,7 @@ def _map(function, x):
     return tf.vectorized_map(function, x, warn=False)
 
 
-def slopes(values, step, distance, eps):
+def slopes(values, step, distance, eps, size=None):
     """Finite differences from values at x and half a step and a step to either side.
 
     At a kink the two sides disagree however close one looks; at a jump the difference grows as
@@ -421,6 +471,7 @@ def slopes(values, step, distance, eps):
         step: a number.
         distance: |x|, shape (n,): how coarse the x themselves are.
         eps: the spacing of the numbers next to 1.
+        size: how large values get; None for as large as these.
 
     Returns:
         Shape (n,).
@@ -435,13 +486,57 @@ def slopes(values, step, distance, eps):
         near, wide = (right - left) / step, (far_right - far_left) / (2 * step)
         bend_near = 2 * (right - 2 * here + left) / step
         bend_wide = (far_right - 2 * here + far_left) / step
-        size = np.nanmax(np.where(np.isfinite(values), np.abs(values), 0), initial=0)
+        size = _size(values) if size is None else size
         noise = 128 * eps * (size + distance * np.abs(near)) / step
         kink = (np.abs(bend_near) > 0.75 * np.abs(bend_wide)) & (
             np.abs(bend_near) > noise + 1e-4 * np.abs(near)
         )
         jump = (np.abs(near) > 1.2 * np.abs(wide)) & (np.abs(near) > noise)
         return np.where(kink | jump | ~np.isfinite(near), np.nan, near)
+
+
+def slopes_between(values, step, x, eps):
+    """`slopes` where the points are half a step apart, and so have each other's values.
+
+    Args:
+        values: shape (n + 4,): f at the points, and at two more to either side of them.
+        step: a number.
+        x: the points, shape (n,).
+        eps: the spacing of the numbers next to 1.
+
+    Returns:
+        Shape (n,).
+
+    >>> at = np.arange(-4, 5) / 1024
+    >>> slopes_between(np.abs(at), 1 / 512, at[2:-2], 2e-16)
+    array([-1., nan, nan, nan,  1.])
+
+    """
+    slope, size = np.empty(len(x)), _size(values)
+    for first in range(0, len(slope), _BLOCK):  # what a step needs stays in the cache
+        some = slice(first, first + _BLOCK)
+        around = values[first : first + _BLOCK + 4]
+        slope[some] = _slopes_in_block(around, step, x[some], eps, size)
+    return slope
+
+
+def _slopes_in_block(values, step, x, eps, size):
+    with np.errstate(all="ignore"):
+        moves = np.diff(values) / step
+        slope = moves[1:-2] + moves[2:-1]
+        bends = np.abs(np.diff(moves))
+        bend = np.maximum(np.maximum(bends[:-2], bends[1:-1]), bends[2:])
+        # Who bends less than an eighth of the noise, here and next to here, has no kink or jump.
+        asked = np.flatnonzero(2 * bend > 1e-4 * np.abs(slope) + 16 * eps * size / step)
+    around = values[asked[:, None] + np.arange(5)]
+    slope[asked] = slopes(around, step, np.abs(x[asked]), eps, size)
+    slope[~np.isfinite(slope)] = np.nan
+    return slope
+
+
+def _size(values):
+    size = np.abs(values)
+    return size.max(where=np.isfinite(size), initial=0.0)
 
 
 def integral(x, anchor, inner):
@@ -462,22 +557,42 @@ def integral(x, anchor, inner):
     x = np.asarray(x, np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         pieces = (inner.reshape(-1, len(_NODES)) @ _WEIGHTS) * np.diff(x) / 2
+    return _joined(x, anchor, pieces)
+
+
+def trapezoids(x, anchor, gradient):
+    """`integral` of a gradient known at the points themselves, which are close together.
+
+    >>> x = np.linspace(0, 2, 5)
+    >>> trapezoids(x, x**2, 2 * x)
+    array([0.  , 0.25, 1.  , 2.25, 4.  ])
+    """
+    x = np.asarray(x, np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pieces = gradient[1:] + gradient[:-1]
+        pieces *= np.diff(x) / 2
+    return _joined(x, anchor, pieces)
+
+
+def _joined(x, anchor, pieces):
     there = np.isfinite(anchor)
     joined = np.isfinite(pieces) & there[1:] & there[:-1]
-    total = np.concatenate([[0.0], np.cumsum(np.where(joined, pieces, 0.0))])
-    result = np.full_like(total, np.nan)
-    for run in np.split(np.arange(len(x)), np.flatnonzero(~joined) + 1):
-        if len(run) > 1:
-            start = _start(x, run)
-            result[run] = total[run] - total[start] + anchor[start]
+    pieces[~joined] = 0.0
+    total, result = np.zeros(len(x)), np.full(len(x), np.nan)
+    np.cumsum(pieces, out=total[1:])
+    ends = np.flatnonzero(np.diff(joined, prepend=False, append=False))
+    for first, last in ends.reshape(-1, 2):
+        start = _start(x, first, last)
+        run = slice(first, last + 1)
+        np.add(total[run], anchor[start] - total[start], out=result[run])
     return result
 
 
-def _start(x, run):
+def _start(x, first, last):
     """The point of a run nearest 0; its middle, if that is beside a gap, where poles like to be."""
-    nearest = run[np.argmin(np.abs(x[run]))]
-    beside_gap = nearest in (run[0], run[-1]) and 0 < nearest < len(x) - 1
-    return run[len(run) // 2] if beside_gap else nearest
+    nearest = first + np.argmin(np.abs(x[first : last + 1]))
+    beside_gap = nearest in (first, last) and 0 < nearest < len(x) - 1
+    return first + (last - first + 1) // 2 if beside_gap else nearest
 
 
 def parted(gradient, slope, rounding=0.0):
@@ -489,11 +604,13 @@ def parted(gradient, slope, rounding=0.0):
     array([False,  True, False])
     """
     gradient, slope = np.asarray(gradient), np.asarray(slope)
-    both = np.isfinite(gradient) & np.isfinite(slope)
-    a, b = np.where(both, gradient, 0.0), np.where(both, slope, 0.0)
-    largest = np.maximum(np.abs(a), np.abs(b))
-    least = _TOLERANCE * (largest + np.minimum(1.0, largest.max(initial=0.0)))
-    return np.abs(a - b) > np.maximum(least, rounding)
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(gradient - slope)
+    largest = np.maximum(np.abs(gradient), np.abs(slope))
+    both = np.isfinite(largest)
+    least = largest + min(1.0, largest.max(where=both, initial=0.0))
+    least *= _TOLERANCE
+    return both & (difference > np.maximum(least, rounding))
 
 
 def _inner(grid):

@@ -31,7 +31,9 @@ LEGEND = {
     "handlelength": 2.6,
     "handletextpad": 0.6,
 }
+_COLUMNS = 1000  # as many as a figure may have, to choose limits before it is drawn
 _TANGENT = 0.17  # half a tangent's length, in parts of the axes' width
+_KINK = 3  # points, at most, at which a slope is missing for a kink
 STALE = 0.25  # opacity of a curve that belongs to an earlier setting
 
 
@@ -86,6 +88,7 @@ class CurvePlot:
     def believed(self, wanted):
         if wanted != self.believed:
             self._lines["believed"].set_visible(wanted)
+            self._set_lines()
             self._make_legend()
 
     def update(self, curve, point=None, remark=""):
@@ -128,9 +131,10 @@ class CurvePlot:
 
     def fits(self, curve):
         """Whether nothing of a curve is cut off, poles apart."""
+        drawn = [name for name, line in self._lines.items() if line.get_visible()]
         return all(
             axes.get_ylim()[0] <= low and high <= axes.get_ylim()[1]
-            for axes, (low, high) in zip(self._axes, _extents([curve]), strict=True)
+            for axes, (low, high) in zip(self._axes, _extents([curve], drawn), strict=True)
         )
 
     def widen(self, curve):
@@ -170,6 +174,8 @@ class CurvePlot:
 
     def _set_lines(self):
         for name, line in self._lines.items():
+            if not line.get_visible():
+                continue
             line.set_data(*self._shown(self.curve, name))
         self._shade.set_verts(_areas(self.curve, self._columns()))
 
@@ -310,28 +316,41 @@ def _outline(x, one, other, columns):
 
 
 def _bridged(parts, slope):
-    """With a gap of one point, as a kink leaves, filled: a shade needs no crack there."""
-    gap = np.flatnonzero(np.isnan(slope[1:-1]) & parts[:-2] & parts[2:]) + 1
+    """With gaps of a few points, as a kink leaves, filled: a shade needs no crack there."""
+    starts, ends = (
+        np.flatnonzero(np.diff(np.isnan(slope), prepend=False, append=False)).reshape(-1, 2).T
+    )
+    inside = (ends - starts <= _KINK) & (starts > 0) & (ends < len(slope))
+    starts, ends = starts[inside], ends[inside]
+    both = parts[starts - 1] & parts[ends]
     parts, slope = parts.copy(), slope.copy()
-    parts[gap] = True
-    slope[gap] = (slope[gap - 1] + slope[gap + 1]) / 2
+    for offset in range(_KINK):
+        gap = both & (starts + offset < ends)
+        at = starts[gap] + offset
+        parts[at] = True
+        slope[at] = (slope[starts[gap] - 1] + slope[ends[gap]]) / 2
     return parts, slope
 
 
-def _extents(curves):
+def _extents(curves, names=tuple(STYLES)):
     """For each of the two axes the least and the greatest value to show."""
     above, below = [], [(0.0, 0.0)]
     for curve in curves:
-        drawn = {name: _drawable(curve, name) for name in STYLES}
-        if _has_pole(drawn["forward"]):
+        drawn = {name: _drawable(curve, name, _telling(curve, name)) for name in names}
+        if _has_pole(drawn["forward"]) and "believed" in drawn:
             drawn["believed"] = drawn["forward"]  # an integral through a pole means nothing
         extents = {
             name: _extent(values, cut=_has_pole(drawn["forward"]) or _has_pole(values))
             for name, values in drawn.items()
         }
-        above += [extents["forward"], extents["believed"]]
+        above += [extents[name] for name in ("forward", "believed") if name in extents]
         below += [extents["gradient"], extents["slope"]]
     return _union(above), _union(below)
+
+
+def _telling(curve, name):
+    """Points enough to tell how far the values reach."""
+    return shown(getattr(curve, name), _COLUMNS)
 
 
 def _extent(values, cut):
