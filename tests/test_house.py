@@ -1,6 +1,7 @@
 """The house itself: one set of versions, nothing that holds on one machine only, import layers."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -144,10 +145,28 @@ def test_make_installs_the_list_of_the_device(device):
     assert planned.index("--require-hashes") < planned.index("--no-deps --no-build-isolation -e .")
 
 
+def test_make_test_installs_what_the_browser_tests_run_in_a_page():
+    stamp = "tests/browser/node_modules/.package-lock.json"
+    planned = make("test", f"AXE={stamp}", "--what-if=tests/browser/package-lock.json")
+    assert "npm ci --prefix tests/browser --ignore-scripts" in planned
+    assert planned.index("npm ci") < planned.index(" pytest ")
+    assert "npm" not in make("test", "AXE=", "--what-if=tests/browser/package-lock.json")
+
+
+def test_what_npm_installs_is_locked_by_its_content_and_not_by_an_address():
+    packages = json.loads((ROOT / "tests/browser/package-lock.json").read_text())["packages"]
+    installed = {name: one for name, one in packages.items() if name}
+    assert "node_modules/axe-core" in installed
+    for package in installed.values():
+        assert package["integrity"].startswith("sha512-")
+        assert "resolved" not in package
+
+
 def test_ci_requires_the_browser():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "export GRADLAB_REQUIRE_BROWSER=1\nmake test\n" in script.read_text()
+    assert "packages+=(npm)" in script.read_text()
 
 
 def test_nothing_is_sanitized():

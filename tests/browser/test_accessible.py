@@ -50,16 +50,21 @@ RUN = """async (ours) => {
 pytestmark = pytest.mark.browser
 
 
+def axe(script=AXE):
+    if not script.exists():
+        give_up(NO_AXE)
+    return script.read_text()
+
+
 @pytest.fixture(scope="module")
 def notebook(browser, serve):
-    if not AXE.exists():
-        give_up(NO_AXE)
+    script = axe()
     lab = serve("lab")
     lab.write("accessible", *CELLS)
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     open_lesson(page, lab, "accessible")
     assert run_all(page)
-    page.evaluate(AXE.read_text())
+    page.evaluate(script)
     yield page
     page.close()
 
@@ -94,3 +99,12 @@ def test_a_fault_would_be_found(notebook):
     found = notebook.evaluate(RUN, [".gradlab-prediction"])
     notebook.locator(".gradlab-prediction > input").evaluate("one => one.remove()")
     assert any("label" in fault for fault in faults(found["violations"]))
+
+
+@pytest.mark.parametrize(
+    ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
+)
+def test_without_axe(monkeypatch, tmp_path, required, outcome):
+    monkeypatch.setenv("GRADLAB_REQUIRE_BROWSER", required)
+    with pytest.raises(outcome, match="no axe-core here"):
+        axe(tmp_path / "axe.min.js")
