@@ -94,5 +94,6 @@ def angle(u, v):
     u, v = (np.asarray(each, np.float64) for each in (u, v))
     if not (u.any() and v.any()):
         return float("nan")
+    u, v = (each / np.abs(each).max() for each in (u, v))  # no square overflows
     u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
     return float(np.degrees(2 * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v))))
