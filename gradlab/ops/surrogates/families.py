@@ -16,8 +16,8 @@ from gradlab.ops.surrogates.spiking import Surrogate, evaluated
 from gradlab.ops.surrogates.stepping import (
     clamped,
     downhill,
+    either,
     exponent_limit,
-    one_where,
     product_or_zero,
 )
 
@@ -308,8 +308,7 @@ class Boxcar(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α where α|x| ≤ ½, else leak."""
-        inside = one_where(tf.abs(self.alpha * x) <= 0.5, x)
-        return self.alpha * inside + self.leak * (1.0 - inside)
+        return either(tf.abs(self.alpha * x) <= 0.5, self.alpha, self.leak, x)
 
     @unconverted
     @evaluated
@@ -347,12 +346,10 @@ class LeakyReLU(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return leak where x < 0, else α."""
-        below = one_where(x < 0, x)
-        return self.leak * below + self.alpha * (1.0 - below)
+        return either(x < 0, self.leak, self.alpha, x)
 
     @unconverted
     @evaluated
     def primitive(self, x):
         """Return leak · x where x < 0, else αx."""
-        below = one_where(x < 0, x)
-        return product_or_zero(x, self.leak * below + self.alpha * (1.0 - below))
+        return product_or_zero(x, either(x < 0, self.leak, self.alpha, x))

@@ -71,9 +71,14 @@ def one_where(condition, x):
     return tf.cast(condition, x.dtype)
 
 
+def either(condition, one, other, x):
+    """Return one number where the condition holds and another elsewhere, with the dtype of x."""
+    return tf.where(condition, as_dtype(one, x.dtype), as_dtype(other, x.dtype))
+
+
 def clamped(x, limit):
     """Return x between −limit and limit."""
-    return tf.clip_by_value(x, -limit, limit)
+    return tf.maximum(tf.minimum(x, limit), -limit)  # quicker than tf.clip_by_value
 
 
 def downhill(u):

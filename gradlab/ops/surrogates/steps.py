@@ -9,11 +9,13 @@ from tensorflow.python.eager import record
 from gradlab.ops.arguments import unconverted
 from gradlab.ops.surrogates.stepping import (
     clamped,
+    either,
     exponent_limit,
     heaviside,
     limit,
     one_where,
     positive,
+    product_or_zero,
     real_tensor,
     sign,
     widened,
@@ -221,8 +223,7 @@ def _untracked(forward, x):
 
 def _ternary(x, threshold):
     size = widened(tf.abs(x))
-    magnitude = tf.where(size > threshold, tf.ones_like(x), tf.zeros_like(x))
-    return tf.where(tf.math.is_nan(x), x, tf.sign(x) * magnitude)
+    return either(size <= threshold, 0.0, tf.sign(x), x)  # the sign of NaN is NaN
 
 
 def _inside(x, clip_value):
@@ -230,7 +231,9 @@ def _inside(x, clip_value):
 
 
 def _two_slopes(x):
-    return 2.0 * tf.nn.relu(1.0 - tf.abs(x))
+    # Not a rectifier, which makes NaN of NaN.
+    size = tf.abs(x)
+    return product_or_zero(2.0 - 2.0 * size, one_where(size <= 1.0, x))
 
 
 def _swish_slope(x, beta):
