@@ -1073,7 +1073,7 @@ def test_a_bad_rule_whose_shape_shows_only_when_it_runs():
         ({}, TypeError, "rules must be a dict.*got {}"),
         (seven, TypeError, "rules must be a dict of op type: rule"),
         ({"Relu": 7.0}, TypeError, "the rule for Relu must be a function.*got 7.0"),
-        ({tf.nn.relu: seven}, TypeError, "an op type is a string like 'Relu'"),
+        ({tf.nn.relu: seven}, TypeError, "an op type must be a string like 'Relu'"),
         ({"Relu": "unheard of"}, ValueError, "no gradient is registered as 'unheard of'"),
         ({"PartitionedCall": seven}, ValueError, "name their types"),
     ],
@@ -1117,7 +1117,7 @@ def in_a_branch(x):
 
 
 def test_bad_functions_and_names():
-    with pytest.raises(TypeError, match="expected a function or a model, got 3"):
+    with pytest.raises(TypeError, match="f must be a function or a model, got 3"):
         relu_times_7(3)
     with pytest.raises(TypeError, match="rule must be a function.*got 'name'"):
         gl.register_gradient("name")

@@ -552,7 +552,7 @@ def test_a_numpy_rule_that_raises(mode):
         ({"forward": 3}, TypeError, "forward must be a function, got 3"),
         ({"gradient": None}, TypeError, "gradient must be a function, got None"),
         ({"rule": "np"}, ValueError, "rule must be 'numpy'.*or 'tensorflow'.*got 'np'"),
-        ({"dtype": "float33"}, TypeError, "expected dtypes.*float33"),
+        ({"dtype": "float33"}, TypeError, "dtype must be a dtype.*float33"),
         ({"shape": "square"}, ValueError, "shape must be.*got 'square'"),
         ({"dtype": [tf.float32] * 2, "shape": (2, 3, 4)}, ValueError, "list of 2 shapes"),
     ],
@@ -682,7 +682,7 @@ def test_py_func_with_a_bad_grad(grad, error, message):
     [
         ({"func": None}, TypeError, "func must be a function"),
         ({"grad": "square"}, TypeError, "grad must be a function.*'square'"),
-        ({"Tout": "float33"}, TypeError, "expected dtypes"),
+        ({"Tout": "float33"}, TypeError, "Tout must be a dtype"),
         ({"inp": []}, TypeError, "at least one input"),
         ({"Tout": [tf.float32] * 2}, ValueError, "func returned 1 array, and 2 dtypes"),
         ({"func": failing}, RuntimeError, "func raised KeyError"),

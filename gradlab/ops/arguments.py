@@ -143,14 +143,20 @@ def parameter(op, argument, value, dtype):
     if is_number(value):
         _check_real(op, argument, isinstance(value, (complex, np.complexfloating)), value, dtype)
         return value
-    if not isinstance(value, tf.Tensor):
-        value = _read_parameter(op, argument, value)
+    value = number_tensor(op, argument, value)
     if value.dtype == dtype:
         return value
-    if not (value.dtype.is_integer or value.dtype.is_floating or value.dtype.is_complex):
-        raise TypeError(f"{op}: {argument} must be a number, got a {value.dtype.name} tensor.")
     _check_real(op, argument, value.dtype.is_complex, value, dtype)
     return tf.cast(value, dtype)
+
+
+def number_tensor(op, argument, value):
+    """Return ``value`` as a tensor of numbers of any kind."""
+    if not isinstance(value, tf.Tensor):
+        value = _read_parameter(op, argument, value)
+    if value.dtype in _USUAL or value.dtype.is_integer or value.dtype.is_floating:
+        return value
+    raise TypeError(f"{op}: {argument} must be a number, got a {value.dtype.name} tensor.")
 
 
 def _read_parameter(op, argument, value):
@@ -179,19 +185,64 @@ def boolean(op, argument, value):
     return value
 
 
-def check_broadcast(op, argument, value, x):
-    """Refuse a ``value`` whose static shape would make the gradient larger than ``x``."""
+def flag(op, argument, value):
+    """Return what must be True or False while tracing."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{op}: {argument} must be True or False, got {value!r}.")
+
+
+def choice(op, argument, value, choices):
+    """Return ``value``, if it is one of some words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    wanted = " or ".join(map(repr, choices))
+    raise ValueError(f"{op}: {argument} must be {wanted}, got {value!r}.")
+
+
+def scalar(op, argument, value, way_out):
+    """Return a number or scalar tensor; where a shape isn't known, TensorFlow checks it later."""
+    if is_number(value) or value.shape.rank == 0:
+        return value
+    if value.shape.rank is None:
+        return tf.ensure_shape(value, [])
+    raise ValueError(f"{op}: {argument} must be a scalar, got shape {value.shape}. {way_out}")
+
+
+def check_broadcast(op, argument, value, shape, of="x"):
+    """Refuse a ``value`` whose static shape doesn't broadcast to ``shape``, but enlarges it."""
     if is_number(value) or value.shape.rank == 0:
         return
     try:
-        fits = tf.broadcast_static_shape(value.shape, x.shape).is_compatible_with(x.shape)
+        fits = tf.broadcast_static_shape(value.shape, shape).is_compatible_with(shape)
     except ValueError:
         fits = False
     if not fits:
         raise ValueError(
-            f"{op}: {argument} has shape {value.shape}, which doesn't broadcast to that of x, "
-            f"{x.shape}. Give it the shape of x, or one with fewer axes or axes of length 1."
+            f"{op}: {argument} has shape {value.shape}, which doesn't broadcast to that of {of}, "
+            f"{shape}. Give it the shape of {of}, or one with fewer axes or axes of length 1."
         )
+
+
+def keeping_shape(value, x, params):
+    """Return ``value``, made of x and ``params``: of the shape of x, which TensorFlow checks.
+
+    Where shapes are known, ``check_broadcast`` has seen to it. Where they aren't, a parameter might
+    enlarge it in silence.
+    """
+    if tf.executing_eagerly() or all(_surely_broadcasts(param, x) for param in params):
+        return value
+    return _same_size(value, x)
+
+
+def _surely_broadcasts(param, x):
+    if not tf.is_tensor(param) or param.shape.rank == 0:
+        return True
+    if None in (param.shape.rank, x.shape.rank) or param.shape.rank > x.shape.rank:
+        return False
+    own = param.shape.as_list()
+    pairs = zip(own, x.shape.as_list()[x.shape.rank - len(own) :], strict=True)
+    return all(size == 1 or size == of_x is not None for size, of_x in pairs)
 
 
 def check_ordered(op, low_argument, low, high_argument, high):
@@ -208,8 +259,8 @@ def clip_values(op, low, high, x):
     low = parameter(op, "clip_value_min", low, x.dtype)
     high = parameter(op, "clip_value_max", high, x.dtype)
     check_ordered(op, "clip_value_min", low, "clip_value_max", high)
-    check_broadcast(op, "clip_value_min", low, x)
-    check_broadcast(op, "clip_value_max", high, x)
+    check_broadcast(op, "clip_value_min", low, x.shape)
+    check_broadcast(op, "clip_value_max", high, x.shape)
     return low, high
 
 
@@ -222,19 +273,32 @@ def check_not_negative(op, argument, value):
         )
 
 
-def as_axes(op, argument, axes, x):
-    """Return ``axes`` as None or a list of ints that ``x`` has."""
+def as_axes(op, argument, axes):
+    """Return ``axes`` as None or a list of ints."""
     if axes is None:
         return None
     axes = list(axes) if isinstance(axes, (list, tuple, range)) else [axes]
     if not all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in axes):
         raise TypeError(f"{op}: {argument} must be None, an int or ints, got {axes}.")
-    rank = x.shape.rank
-    if rank is not None and any(not -rank <= a < rank for a in axes):
-        raise ValueError(
-            f"{op}: {argument} names an axis that x, of shape {x.shape}, doesn't have: {axes}."
-        )
     return axes
+
+
+_HIGHEST_RANK = 254  # that TensorFlow has
+
+
+def check_axes(op, argument, axes, shape, of):
+    """Refuse axes that a tensor of this shape doesn't have, or that are named twice."""
+    rank = _HIGHEST_RANK if shape.rank is None else shape.rank
+    if any(not -rank <= axis < rank for axis in axes or ()):
+        raise ValueError(
+            f"{op}: {argument} names an axis that {of}, of shape {shape}, doesn't have: got "
+            f"{axes}. Give some of {-rank} to {rank - 1}, or None."
+        )
+    if axes and len({axis % rank for axis in axes}) < len(axes):
+        raise ValueError(
+            f"{op}: {argument} names an axis of {of}, of shape {shape}, twice: got {axes}. Give "
+            f"each once."
+        )
 
 
 def same_form(op, one, value, other, surrogate):
@@ -249,12 +313,20 @@ def same_form(op, one, value, other, surrogate):
             f"{op}: {one} and {other} must agree in shape, got {value.shape} and "
             f"{surrogate.shape}. Broadcast what they return to one shape."
         )
-    known = value.shape.is_fully_defined() and surrogate.shape.is_fully_defined()
-    return value if known else _same_size(value, surrogate)
+    return shaped_like(surrogate, value)
 
 
-def _same_size(value, surrogate):
-    # Shapes known only when it runs: a reshape that fails where they differ in size.
-    reshaped = tf.reshape(value, tf.shape(surrogate))
+def shaped_like(like, value):
+    """Return ``value``, of a static shape that may be that of ``like``, so that it is."""
+    if value.shape.is_fully_defined() and like.shape.is_fully_defined():
+        return value
+    reshaped = _same_size(value, like)
     reshaped.set_shape(value.shape)
+    return reshaped
+
+
+def _same_size(value, like):
+    # Shapes known only when it runs: a reshape that fails where they differ in size.
+    reshaped = tf.reshape(value, tf.shape(like))
+    reshaped.set_shape(like.shape)
     return reshaped

@@ -4,11 +4,14 @@ import tensorflow as tf
 
 from gradlab.ops.arguments import (
     as_axes,
+    check_axes,
+    check_broadcast,
     check_not_negative,
     clip_values,
     gradient_tensor,
     parameter,
     refuse_complex_tensor,
+    scalar,
     unconverted,
 )
 from gradlab.ops.substituting import no_forward_mode, pass_through, substitute
@@ -53,6 +56,17 @@ def clip_gradient_by_value(x, clip_value_min, clip_value_max):
     refuse_complex_tensor(op, "x", x, "Clip by norm, or its real and imaginary parts apart.")
     low, high = clip_values(op, clip_value_min, clip_value_max, x)
     return pass_through(op, x, _clamped, [low, high], no_forward_mode(op))
+
+
+def _one_per_norm(op, clip_norm, axes, x):
+    """The clip_norm, if its shape is that of a scalar or broadcasts against the norms."""
+    if axes is None:
+        return scalar(op, "clip_norm", clip_norm, "For a limit per norm, give axes.")
+    if x.shape.rank is not None:
+        spanned = {axis % x.shape.rank for axis in axes}
+        sizes = [1 if axis in spanned else size for axis, size in enumerate(x.shape)]
+        check_broadcast(op, "clip_norm", clip_norm, tf.TensorShape(sizes), "the norms")
+    return clip_norm
 
 
 def _clamped(upstream, low, high):
@@ -103,7 +117,9 @@ def clip_gradient_by_norm(x, clip_norm, axes=None):
     x = gradient_tensor(op, "x", x)
     clip_norm = parameter(op, "clip_norm", clip_norm, _wide([x]))
     check_not_negative(op, "clip_norm", clip_norm)
-    axes = as_axes(op, "axes", axes, x)
+    axes = as_axes(op, "axes", axes)
+    check_axes(op, "axes", axes, x.shape, "x")
+    clip_norm = _one_per_norm(op, clip_norm, axes, x)
 
     def rule(upstream, clip_norm):
         return _shortened([upstream], clip_norm, axes)[0]
@@ -153,6 +169,7 @@ def clip_gradients_by_global_norm(xs, clip_norm):
         raise ValueError(f"{op}: xs holds no tensors. Leave the op out.")
     clip_norm = parameter(op, "clip_norm", clip_norm, _wide(flat))
     check_not_negative(op, "clip_norm", clip_norm)
+    clip_norm = scalar(op, "clip_norm", clip_norm, "For a limit each, use clip_gradient_by_norm.")
     ys = substitute(op, flat, flat, _joint, [clip_norm], no_forward_mode(op))
     return tf.nest.pack_sequence_as(xs, ys)
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from gradlab.ops.arguments import converted, unconverted
+from gradlab.ops.arguments import converted, shaped_like, unconverted
 from gradlab.ops.substituting import substitute
 
 
@@ -42,8 +42,8 @@ def custom_gradient(f=None):
         A callable with the signature of f that returns y.
 
     Raises:
-        TypeError: f doesn't return a pair with a callable rule, the rule takes no ``variables``
-            though f reads some, or a gradient has another dtype than its argument.
+        TypeError: f isn't callable, or doesn't return a pair with a callable rule, the rule takes
+            no ``variables`` though f reads some, or a gradient has another dtype than its argument.
         ValueError: the rule returns too few or too many gradients, or one of a wrong shape.
 
     >>> import gradlab as gl, tensorflow as tf
@@ -59,6 +59,11 @@ def custom_gradient(f=None):
     """
     if f is None:
         return custom_gradient
+    if not callable(f):
+        raise TypeError(
+            f"custom_gradient: f must be a function that returns (y, rule), got {f!r}. Write "
+            f"@gradlab.custom_gradient above it."
+        )
     signature = inspect.signature(f)
 
     @functools.wraps(f)
@@ -211,7 +216,7 @@ class _CallersRule:
                 f"{gradient.shape} for {argument}, expected {x.shape}. Sum over the axes that were "
                 f"broadcast, or broadcast it."
             )
-        return gradient
+        return shaped_like(x, gradient)
 
     def _checked_variable(self, variable, gradient):
         if gradient is None:

@@ -85,7 +85,7 @@ def reverse_gradient(x, scale=1.0):
 def _scaled(op, x, scale, sign):
     x = gradient_tensor(op, "x", x)
     scale = parameter(op, "scale", scale, x.dtype)
-    check_broadcast(op, "scale", scale, x)
+    check_broadcast(op, "scale", scale, x.shape)
     return pass_through(op, x, _times, [scale if sign > 0 else -scale])
 
 
@@ -130,7 +130,7 @@ def mask_gradient(x, mask):
     """
     x = gradient_tensor("mask_gradient", "x", x)
     mask = boolean("mask_gradient", "mask", mask)
-    check_broadcast("mask_gradient", "mask", mask, x)
+    check_broadcast("mask_gradient", "mask", mask, x.shape)
     return pass_through("mask_gradient", x, _where, [mask])
 
 
@@ -226,7 +226,7 @@ def _receiver(record, x):
     """The rule that hands a gradient to ``record``, and the parameters it needs."""
     if isinstance(record, tf.Variable):
         _check_holds(record, x)
-        return _assigning, [record.handle]
+        return _assigning, [record.handle, record.shape]
     if callable(record):
         return _Calling(record), []
     way_out = "For a list, pass its append."
@@ -243,9 +243,11 @@ def _check_holds(variable, x):
         )
 
 
-def _assigning(upstream, handle):
+def _assigning(upstream, handle, shape):
     with recording.stop_recording():
-        done = tf.raw_ops.AssignVariableOp(resource=handle, value=upstream)
+        # The op itself would put a value of any shape into the variable.
+        fitting = tf.ensure_shape(upstream, shape)
+        done = tf.raw_ops.AssignVariableOp(resource=handle, value=fitting)
     return _after(done, _refuse_batch, upstream)
 
 

@@ -38,7 +38,7 @@ from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGra
 from tensorflow.python.ops.parallel_for import pfor
 from tensorflow.python.util.tf_decorator import make_decorator
 
-from gradlab.ops.arguments import unconverted
+from gradlab.ops.arguments import shaped_like, unconverted
 from gradlab.ops.substituting import substitute
 
 Match = namedtuple("Match", ["type", "name"])
@@ -169,7 +169,7 @@ def override_gradient(rules):
     @unconverted
     def decorate(f):
         if not callable(f):
-            raise TypeError(f"override_gradient: expected a function or a model, got {f!r}")
+            raise TypeError(f"override_gradient: f must be a function or a model, got {f!r}")
         body = _Body(f, rules)
         function = _Overridden(body, body.__name__, autograph=False)
         # It hands on the body's signature, docstring and matches.
@@ -180,11 +180,13 @@ def override_gradient(rules):
 
 def _rule_for(op_type, rule):
     if not isinstance(op_type, str):
-        raise TypeError(f"override_gradient: an op type is a string like 'Relu', got {op_type!r}")
+        raise TypeError(
+            f"override_gradient: an op type must be a string like 'Relu', got {op_type!r}"
+        )
     if op_type in _CALLS:
         raise ValueError(
             f"override_gradient: {op_type} is the call of a function; its gradient is that of "
-            "the ops inside: name their types"
+            "the ops inside: give their types"
         )
     if isinstance(rule, str):
         # A name of register_gradient's is gone with this process: a SavedModel holds the rule.
@@ -740,15 +742,10 @@ def _checked(where, gradient, x):
         )
     if not x.shape.is_compatible_with(gradient.shape):
         raise ValueError(
-            f"{where} of shape {gradient.shape}, expected {x.shape}, the shape of the input"
+            f"{where} of shape {gradient.shape}, expected {x.shape}, the shape of the input: sum "
+            "over the axes that were broadcast, or broadcast it"
         )
-    return _shaped(gradient, x.shape)
-
-
-def _shaped(gradient, shape):
-    """Have TensorFlow check, as it runs, a shape that isn't known before."""
-    known = isinstance(gradient, tf.IndexedSlices) or gradient.shape.is_fully_defined()
-    return gradient if known or shape.rank is None else tf.ensure_shape(gradient, shape)
+    return gradient if isinstance(gradient, tf.IndexedSlices) else shaped_like(x, gradient)
 
 
 def _converted(where, gradient, x):
@@ -756,7 +753,8 @@ def _converted(where, gradient, x):
         return tf.convert_to_tensor(gradient, dtype=x.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{where} that is no tensor: {gradient!r}, expected {x.dtype.name}{x.shape}"
+            f"{where} that is no tensor: {gradient!r}, expected {x.dtype.name}{x.shape}: return "
+            "a tensor, or None"
         ) from error
 
 

@@ -10,7 +10,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops.parallel_for import pfor
 
-from gradlab.ops.arguments import layer_for, unconverted
+from gradlab.ops.arguments import flag, layer_for, unconverted
 from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
 
@@ -115,11 +115,14 @@ def py_func(func, inp, Tout, stateful=True, name=None, grad=None):  # noqa: N803
     compiled by XLA and can't be saved: both raise.
     """
     several = isinstance(Tout, (list, tuple))
+    stateful = flag("py_func", "stateful", stateful)
+    if not isinstance(name, (str, type(None))):
+        raise TypeError(f"py_func: name must be a string or None, got {name!r}")
     call = _Call("py_func", "func", func, name, outputs_listed=True)
     if grad is not None:
         _need_callable(call.what, "grad", grad)
     inputs = _as_tensors(call.what, inp if isinstance(inp, (list, tuple)) else [inp])
-    dtypes = _as_dtypes(call.what, Tout if several else [Tout])
+    dtypes = _as_dtypes(call.what, "Tout", Tout)
     values = call(inputs, dtypes, [_any_shape] * len(dtypes), stateful)
     if grad is not None:
         rule = _RuleOfOp(call, grad, len(inputs))
@@ -135,13 +138,13 @@ class _NumpyOp:
         self.call = _Call("numpy_op", "forward", forward, outputs_listed=self.several)
         what = self.call.what
         _need_callable(what, "gradient", gradient)
-        if rule not in _RULES:
+        if not isinstance(rule, str) or rule not in _RULES:
             raise ValueError(
                 f"{what}: rule must be 'numpy' (gradient works on arrays) or 'tensorflow' "
                 f"(gradient works on tensors), got {rule!r}"
             )
         self.rule = _RULES[rule](self.call, gradient)
-        self.dtypes = dtype and _as_dtypes(what, dtype if self.several else [dtype])
+        self.dtypes = None if dtype is None else _as_dtypes(what, "dtype", dtype)
         self.shapes = _as_shapes(what, shape, len(self.dtypes) if self.several else None)
 
     def __call__(self, *inputs):
@@ -443,7 +446,10 @@ def _try(what, argument, function, arrays):
 
 
 def _cast(where, value, dtype, way_out):
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{where} is no array, got {value!r}: return one") from error
     if array.dtype == dtype.as_numpy_dtype:
         return array
     if not _castable(array.dtype, dtype):
@@ -522,11 +528,14 @@ def _as_shape(what, shape):
     return lambda *inputs: fixed
 
 
-def _as_dtypes(what, dtypes):
+def _as_dtypes(what, argument, dtypes):
     try:
-        return [tf.as_dtype(dtype) for dtype in dtypes]
-    except TypeError as error:
-        raise TypeError(f"{what}: expected dtypes for the outputs, got {dtypes!r}") from error
+        listed = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
+        return [tf.as_dtype(dtype) for dtype in listed]
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{what}: {argument} must be a dtype, or a list of one for each output, got {dtypes!r}"
+        ) from error
 
 
 def _dtype_of(inputs):

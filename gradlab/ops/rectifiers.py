@@ -12,6 +12,8 @@ from gradlab.ops.arguments import (
     boolean,
     check_broadcast,
     gradient_tensor,
+    keeping_shape,
+    kind,
     parameter,
     refuse_complex_tensor,
     unconverted,
@@ -167,7 +169,7 @@ def guided_rule(op, upstream):
     >>> tape.gradient(loss, x).numpy().tolist()
     [0.0, 0.0, 5.0, 0.0]
     """
-    return _guided(upstream, *_form("guided_rule", op))
+    return _guided(*_form("guided_rule", op, upstream))
 
 
 def deconv_rule(op, upstream):
@@ -195,7 +197,7 @@ def deconv_rule(op, upstream):
     >>> tape.gradient(loss, x).numpy().tolist()
     [5.0, 0.0, 5.0]
     """
-    return _deconv(upstream, *_form("deconv_rule", op))
+    return _deconv(*_form("deconv_rule", op, upstream))
 
 
 def redirected_rule(op, upstream, active=True):
@@ -227,8 +229,8 @@ def redirected_rule(op, upstream, active=True):
     >>> tape.gradient(loss, x).numpy().tolist()
     [[-5.0, 0.0], [0.0, 5.0]]
     """
-    form = _form("redirected_rule", op)
-    return _redirected(upstream, *form, boolean("redirected_rule", "active", active))
+    form = _form("redirected_rule", op, upstream)
+    return _redirected(*form, _switch("redirected_rule", active, op.inputs[0]))
 
 
 def _rectified(op, x, negative_slope, max_value, rule, *active):
@@ -240,23 +242,23 @@ def _rectified(op, x, negative_slope, max_value, rule, *active):
         *[_switch(op, a, x) for a in active],
     ]
     with record.stop_recording():
-        value = _forward(x, *params[:2])
+        value = keeping_shape(_forward(x, *params[:2]), x, params)
 
     def on_lists(upstreams, params):
-        return [rule(upstreams[0], *params)]
+        return [keeping_shape(rule(upstreams[0], *params), params[0], params)]
 
     return substitute(op, [value], [x], on_lists, [x, *params], no_forward_mode(op))[0]
 
 
 def _fitting(op, argument, value, x):
     value = parameter(op, argument, value, x.dtype)
-    check_broadcast(op, argument, value, x)
+    check_broadcast(op, argument, value, x.shape)
     return value
 
 
 def _switch(op, active, x):
     active = boolean(op, "active", active)
-    check_broadcast(op, "active", active, x)
+    check_broadcast(op, "active", active, x.shape)
     return active
 
 
@@ -266,7 +268,7 @@ def _forward(x, slope, top):
 
 
 def _is_bound(top):
-    return tf.is_tensor(top) or top < math.inf
+    return tf.is_tensor(top) or top != math.inf
 
 
 def _is_zero(slope):
@@ -299,7 +301,7 @@ def _redirected(upstream, x, slope, top, active):
 
 def _anything_in_row(gradient):
     rank = gradient.shape.rank
-    axes = tf.range(1, tf.rank(gradient)) if rank is None else list(range(1, rank))
+    axes = tf.range(1, tf.maximum(tf.rank(gradient), 1)) if rank is None else list(range(1, rank))
     return tf.reduce_any(tf.not_equal(gradient, 0), axes, keepdims=True)
 
 
@@ -310,19 +312,20 @@ _FORMS = {
 }
 
 
-def _form(rule, op):
-    """The input, negative slope and highest value of a rectifier."""
+def _form(rule, op, upstream):
+    """The upstream, input, negative slope and highest value of a rectifier."""
     if is_transposing():
         no_forward_mode(rule)(None)
-    if op.type not in _FORMS:
-        raise TypeError(f"{rule}: op must be one of {', '.join(_FORMS)}, got {op.type}.")
+    of = getattr(op, "type", kind(op))
+    if of not in _FORMS:
+        raise TypeError(f"{rule}: op must be one of {', '.join(_FORMS)}, got {of}.")
     if _is_mirrored(op):
         raise TypeError(
             f"{rule}: {op.name} rectifies −x for a slope below 0, as Keras builds PReLU and a ReLU "
             f"with negative_slope and max_value: what arrives there has the other sign. Take a "
             f"LeakyReLU, or swap_activations for ReLU."
         )
-    return op.inputs[0], *_FORMS[op.type](op)
+    return gradient_tensor(rule, "upstream", upstream), op.inputs[0], *_FORMS[of](op)
 
 
 def _is_mirrored(op):

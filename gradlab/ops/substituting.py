@@ -22,6 +22,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 from tensorflow.python.ops.parallel_for import pfor
 
+from gradlab.ops.arguments import keeping_shape
+
 
 def substitute(name, values, inputs, rule, params=(), forward=None):
     """Return tensors equal to ``values``, with the gradient to ``inputs`` that ``rule`` gives.
@@ -48,7 +50,8 @@ def pass_through(name, x, rule, params=(), forward=None):
     """Return x, with the gradient ``rule(upstream, *params)``."""
 
     def on_lists(upstreams, params):
-        return [rule(upstreams[0], *params)]
+        gradient = rule(upstreams[0], *params)
+        return [keeping_shape(gradient, upstreams[0], params)]
 
     return substitute(name, [x], [x], on_lists, params, forward)[0]
 

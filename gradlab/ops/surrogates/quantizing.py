@@ -1,11 +1,21 @@
 """Roundings whose gradient is that of the identity."""
 
+import math
 import numbers
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from gradlab.ops.arguments import check_broadcast, check_ordered, is_number, parameter, unconverted
+from gradlab.ops.arguments import (
+    check_broadcast,
+    check_ordered,
+    choice,
+    flag,
+    is_number,
+    keeping_shape,
+    number_tensor,
+    unconverted,
+)
 from gradlab.ops.substituting import substitute
 from gradlab.ops.surrogates.stepping import (
     finite,
@@ -118,7 +128,8 @@ def quantize_ste(
     """
     op = "quantize_ste"
     x = real_tensor(op, x)
-    _check_outside(outside)
+    choice(op, "outside", outside, ("zero", "pass"))
+    signed, narrow_range = flag(op, "signed", signed), flag(op, "narrow_range", narrow_range)
     levels = _levels(bits, narrow_range, x)
     steps = levels - (2 if narrow_range else 1)
     with record.stop_recording():
@@ -129,7 +140,7 @@ def quantize_ste(
             scale = positive(op, "scale", scale, x)
             top = levels / 2 - 1 if signed else steps
             low, high, value = _scaled(widened(x), scale, top - steps, top)
-        value = tf.cast(value, x.dtype)
+        value = keeping_shape(tf.cast(value, x.dtype), x, [levels, low, high])
     if outside == "pass":
         return substitute(op, [value], [x], _as_it_is)[0]
     return with_derivative(op, value, x, _between, [low, high])
@@ -173,11 +184,6 @@ def _between(x, low, high):
     return one_where((x >= low) & (x <= high), x)
 
 
-def _check_outside(outside):
-    if outside not in ("zero", "pass"):
-        raise ValueError(f"quantize_ste: outside must be 'zero' or 'pass', got {outside!r}.")
-
-
 def _check_alone(low, high):
     if low is not None or high is not None:
         raise ValueError(
@@ -201,14 +207,32 @@ def _range(low, high, x):
 
 
 def _levels(bits, narrow_range, x):
+    fewest = 2 if narrow_range else 1
     if is_number(bits):
-        _check_bits(bits, 2 if narrow_range else 1)
+        _check_bits(bits, fewest)
         return 2.0**bits
-    bits = tf.cast(parameter("quantize_ste", "bits", bits, tf.int32), tf.int32)
-    check_broadcast("quantize_ste", "bits", bits, x)
-    return tf.cast(tf.bitwise.left_shift(tf.ones_like(bits), bits), wide(x.dtype))
+    bits = _whole(bits)
+    check_broadcast("quantize_ste", "bits", bits, x.shape)
+    levels = tf.cast(tf.bitwise.left_shift(tf.ones_like(bits), bits), wide(x.dtype))
+    # What can't be checked here shows: too few or too many bits make NaN of x.
+    return tf.where((bits >= fewest) & (bits <= _MOST_BITS), levels, math.nan)
+
+
+_MOST_BITS = 24
+
+
+def _whole(bits):
+    bits = number_tensor("quantize_ste", "bits", bits)
+    if not bits.dtype.is_integer:
+        raise TypeError(
+            f"quantize_ste: bits must be whole numbers, got {bits.dtype.name}. Cast them: "
+            f"tf.cast(bits, tf.int32)."
+        )
+    return tf.cast(bits, tf.int32)
 
 
 def _check_bits(bits, fewest):
-    if not isinstance(bits, numbers.Integral) or not fewest <= bits <= 24:
-        raise ValueError(f"quantize_ste: bits must be a whole number, {fewest} to 24, got {bits}.")
+    if not isinstance(bits, numbers.Integral) or not fewest <= bits <= _MOST_BITS:
+        raise ValueError(
+            f"quantize_ste: bits must be a whole number, {fewest} to {_MOST_BITS}, got {bits}."
+        )

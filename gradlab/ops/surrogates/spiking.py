@@ -6,7 +6,13 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from gradlab.ops.arguments import is_number, kind, unconverted
+from gradlab.ops.arguments import (
+    check_broadcast,
+    gradient_tensor,
+    is_number,
+    kind,
+    unconverted,
+)
 from gradlab.ops.surrogates.stepping import (
     check_finite,
     check_positive,
@@ -74,7 +80,14 @@ def _derivative(own, x):
     method = type(own).derivative
     if hasattr(method, "formula"):  # evaluated, which would look at both once more
         return method.formula(own, x)
-    return own.derivative(x)
+    return _checked_derivative(own, own.derivative(x), x)
+
+
+def _checked_derivative(surrogate, value, x):
+    what = f"what {type(surrogate).__name__}.derivative, of the surrogate, returned"
+    value = gradient_tensor("spike", what, value)
+    check_broadcast("spike", what, value, x.shape)
+    return value
 
 
 def checked(op, surrogate):
@@ -140,11 +153,14 @@ class Surrogate:
 
     def derivative(self, x):
         """Return the derivative at x, with the shape and dtype of x."""
-        raise NotImplementedError(f"{type(self).__name__} defines no derivative.")
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no derivative. Give a surrogate that does, such as "
+            f"gradlab.ATan(), or write it."
+        )
 
     def primitive(self, x):
         """Return the function that has this derivative at x, with the shape and dtype of x."""
-        raise NotImplementedError(f"{type(self).__name__} defines no primitive.")
+        raise NotImplementedError(f"{type(self).__name__} defines no primitive. Write one.")
 
 
 def evaluated(formula):

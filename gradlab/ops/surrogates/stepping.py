@@ -1,6 +1,7 @@
 """What the surrogates share: their op, the precision they compute in, checks of parameters."""
 
 import math
+import numbers
 
 import tensorflow as tf
 
@@ -8,6 +9,7 @@ from gradlab.ops.arguments import (
     check_broadcast,
     gradient_tensor,
     is_number,
+    keeping_shape,
     parameter,
     refuse_complex_tensor,
 )
@@ -45,7 +47,7 @@ def with_derivative(op, value, x, derivative, params=()):
     def rule(upstreams, params):
         x, *params = params
         product = product_or_zero(widened(upstreams[0]), derivative(widened(x), *params))
-        return [as_dtype(product, x.dtype)]
+        return [keeping_shape(as_dtype(product, x.dtype), x, params)]
 
     return substitute(op, [value], [x], rule, [x, *params])[0]
 
@@ -112,7 +114,7 @@ def _fitting(op, argument, value, x, check):
     if is_number(value):
         check(op, argument, value, dtype)
         return min(max(float(value), -math.inf), math.inf)
-    check_broadcast(op, argument, value, x)
+    check_broadcast(op, argument, value, x.shape)
     return value
 
 
@@ -121,9 +123,16 @@ def _check_limit(op, argument, value, dtype):
         raise ValueError(f"{op}: {argument} must be 0 or more, got {value}. None sets no bound.")
 
 
+def check_real(op, argument, value):
+    """Refuse a complex number."""
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        raise TypeError(f"{op}: {argument} must be real, got {value}. Pass its absolute value.")
+
+
 def check_positive(op, argument, value, dtype=tf.float64):
     """Refuse a number that isn't above 0, or that ``dtype`` can't hold."""
-    if not 0 < value <= float(dtype.max):
+    check_real(op, argument, value)
+    if not 0 < float(value) <= float(dtype.max):
         raise ValueError(
             f"{op}: {argument} must be above 0 and finite in {dtype.name}, got {value}."
         )
@@ -131,5 +140,6 @@ def check_positive(op, argument, value, dtype=tf.float64):
 
 def check_finite(op, argument, value, dtype=tf.float64):
     """Refuse a number that ``dtype`` can't hold."""
-    if not abs(value) <= float(dtype.max):
+    check_real(op, argument, value)
+    if not abs(float(value)) <= float(dtype.max):
         raise ValueError(f"{op}: {argument} must be finite in {dtype.name}, got {value}.")

@@ -6,7 +6,7 @@
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from gradlab.ops.arguments import unconverted
+from gradlab.ops.arguments import keeping_shape, unconverted
 from gradlab.ops.surrogates.stepping import (
     clamped,
     either,
@@ -223,7 +223,8 @@ def _untracked(forward, x):
 
 def _ternary(x, threshold):
     size = widened(tf.abs(x))
-    return either(size <= threshold, 0.0, tf.sign(x), x)  # the sign of NaN is NaN
+    value = either(size <= threshold, 0.0, tf.sign(x), x)  # the sign of NaN is NaN
+    return keeping_shape(value, x, [threshold])
 
 
 def _inside(x, clip_value):
