@@ -69,7 +69,7 @@ PLACES = {
     "lab": Place(
         "jupyterlab",
         {**JUPYTER, "LabApp.expose_app_in_browser": True},
-        "lab/workspaces/{short}/tree/{name}.ipynb",
+        "lab/workspaces/{name}/tree/{name}.ipynb",
     ),
     "notebook": Place(
         "notebook",
@@ -91,8 +91,7 @@ class Server:
 
     def page_of(self, name):
         """Say the address of a notebook; in JupyterLab in a workspace where no other is open."""
-        page = self.place.page.format(name=name, short=name.split("_")[0])
-        return f"{self.url}{page}?token={self.token}"
+        return f"{self.url}{self.place.page.format(name=name)}?token={self.token}"
 
     def write(self, name, *cells):
         """Put a notebook of these code cells into the folder; return its name."""
