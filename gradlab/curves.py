@@ -28,6 +28,7 @@ _STEP = {"float64": 2.0**-20, "float32": 2.0**-9}
 # in its neighbours what it would have to ask for: an eighth of the evaluations.
 _FINE = 100_000
 _BLOCK = 2**14
+_LOST = 0.02  # of the points: if so many have no slope from their neighbours, each is asked
 # Factors of this size may cancel inside f's gradient, leaving nothing but their rounding.
 _INSIDE = 8.0
 # What TensorFlow, NumPy and Python say where a number was wanted and many came.
@@ -248,12 +249,17 @@ class _Program:
         line = np.arange(-2.0, n + 2)
         line *= half
         line += float(places[0])
+        line[np.abs(line) < 1e-6 * half] = 0.0  # where poles and kinks are, exactly
         alone = float(places[-1]) + 2 * half * _OFFSETS
         places_ = np.concatenate([line, alone])
         (values,) = self._call(self._apply, _values(numbers, "float64"), numbers, places_)
         eps = np.finfo(np.float64).eps
         last = slopes(values[None, -5:], 2 * half, np.abs(places[-1:]), eps)
-        return np.append(slopes_between(values[:-5], 2 * half, places[:-1], eps), last)
+        between = slopes_between(values[:-5], 2 * half, places[:-1], eps)
+        lost = np.count_nonzero(np.isnan(between)) - np.count_nonzero(~np.isfinite(values))
+        if lost > _LOST * n:
+            return self.slopes(places, numbers)
+        return np.append(between, last)
 
     def rounding(self, places, forward):
         """How far from the truth rounding may take the gradient and the slope at each place."""
@@ -498,6 +504,8 @@ def slopes(values, step, distance, eps, size=None):
 def slopes_between(values, step, x, eps):
     """`slopes` where the points are half a step apart, and so have each other's values.
 
+    Where a function bends so much that they are too far apart to tell, as beside a pole: NaN too.
+
     Args:
         values: shape (n + 4,): f at the points, and at two more to either side of them.
         step: a number.
@@ -513,14 +521,15 @@ def slopes_between(values, step, x, eps):
 
     """
     slope, size = np.empty(len(x)), _size(values)
+    least = min(1.0, size / (step * len(x)))  # a small slope, among these
     for first in range(0, len(slope), _BLOCK):  # what a step needs stays in the cache
         some = slice(first, first + _BLOCK)
         around = values[first : first + _BLOCK + 4]
-        slope[some] = _slopes_in_block(around, step, x[some], eps, size)
+        slope[some] = _slopes_in_block(around, step, x[some], eps, size, least)
     return slope
 
 
-def _slopes_in_block(values, step, x, eps, size):
+def _slopes_in_block(values, step, x, eps, size, least):
     with np.errstate(all="ignore"):
         moves = np.diff(values) / step
         slope = moves[1:-2] + moves[2:-1]
@@ -529,7 +538,11 @@ def _slopes_in_block(values, step, x, eps, size):
         # Who bends less than an eighth of the noise, here and next to here, has no kink or jump.
         asked = np.flatnonzero(2 * bend > 1e-4 * np.abs(slope) + 16 * eps * size / step)
     around = values[asked[:, None] + np.arange(5)]
-    slope[asked] = slopes(around, step, np.abs(x[asked]), eps, size)
+    near = slopes(around, step, np.abs(x[asked]), eps, size)
+    with np.errstate(all="ignore"):
+        wide = (around[:, 4] - around[:, 0]) / (2 * step)
+        near[~(np.abs(near - wide) <= _TOLERANCE * (np.abs(near) + least))] = np.nan
+    slope[asked] = near
     slope[~np.isfinite(slope)] = np.nan
     return slope
 

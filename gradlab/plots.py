@@ -33,7 +33,7 @@ LEGEND = {
 }
 _COLUMNS = 1000  # as many as a figure may have, to choose limits before it is drawn
 _TANGENT = 0.17  # half a tangent's length, in parts of the axes' width
-_KINK = 3  # points, at most, at which a slope is missing for a kink
+_KINK = 5  # points, at most, at which a slope is missing for a kink or a jump
 STALE = 0.25  # opacity of a curve that belongs to an earlier setting
 
 

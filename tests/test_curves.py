@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import gradlab as gl
-from gradlab.curves import Evaluator, integral, parted, slopes
+from gradlab.curves import Evaluator, curve, integral, parted, slopes, slopes_between
 
 SMOOTH = {
     "sin": (tf.sin, np.sin, np.cos),
@@ -368,3 +368,63 @@ def test_parting_ignores_rounding_on_any_scale():
         slope = scale * np.array([1.0, 2.0, 0.0])
         assert not parted(slope * (1 + 1e-6), slope).any()
         assert parted(slope + 0.1 * scale, slope).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        tf.square,
+        tf.abs,
+        tf.sign,
+        tf.round,
+        tf.sin,
+        tf.exp,
+        lambda x: tf.sin(50 * x),
+        lambda x: 1 / x,
+        tf.math.log,
+        lambda x: tf.clip_by_value(x, -1.0, 1.0) + tf.stop_gradient(x),
+    ],
+)
+def test_many_points_have_the_slopes_that_few_have(f, monkeypatch):
+    asked_for = curve(f, points=40_001)
+    monkeypatch.setattr("gradlab.curves._FINE", 1000)
+    neighbours = curve(f, points=40_001)
+    both = np.isfinite(asked_for.slope) & np.isfinite(neighbours.slope)
+    np.testing.assert_allclose(neighbours.slope[both], asked_for.slope[both], rtol=4e-4, atol=4e-4)
+    # A kink or a jump takes the slope of two more points to either side, a pole of a few dozen.
+    here, there = np.isnan(asked_for.slope), np.isnan(neighbours.slope)
+    assert not (here & ~there).any()
+    assert np.count_nonzero(there & ~here) < 130
+    np.testing.assert_allclose(
+        neighbours.believed, asked_for.believed, rtol=2e-3, atol=2e-3 * 4, equal_nan=True
+    )
+    np.testing.assert_array_equal(neighbours.forward, asked_for.forward)
+    np.testing.assert_array_equal(neighbours.gradient, asked_for.gradient)
+
+
+def test_what_many_points_are_too_few_for_is_asked_at_each(monkeypatch):
+    monkeypatch.setattr("gradlab.curves._FINE", 100)
+    line = curve(lambda x: tf.sin(200 * x), points=1000)
+    assert np.isfinite(line.slope).all()
+    assert not line.parted.any()
+
+
+@pytest.mark.parametrize("f", [tf.math.log, lambda x: 1 / x])
+def test_beside_a_pole_many_points_part_no_more_than_few(f, monkeypatch):
+    monkeypatch.setattr("gradlab.curves._FINE", 1000)
+    assert not curve(f, points=40_001).parted.any()
+
+
+def test_a_jump_at_the_edge_of_a_block_is_seen(monkeypatch):
+    monkeypatch.setattr("gradlab.curves._BLOCK", 7)
+    at = np.arange(-30, 31) / 1024.0
+    slope = slopes_between(np.sign(at), 2 / 1024, at[2:-2], 2e-16)
+    whole = np.abs(at[2:-2]) > 2.5 / 1024
+    assert (slope[whole] == 0).all()
+    assert np.isnan(slope[28 - 1 : 28 + 2]).all()
+
+
+def test_a_reader_sees_believed_when_asking_for_it():
+    line = curve(tf.square, points=11)
+    np.testing.assert_allclose(line.believed, line.forward, atol=1e-6)
+    assert line.believed is line.believed

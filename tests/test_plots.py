@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from matplotlib.backend_bases import ResizeEvent
+from matplotlib.colors import to_rgb
 
-from gradlab.curves import Evaluator, curve
-from gradlab.plots import STYLES, CurvePlot
+from gradlab.curves import Curve, Evaluator, curve
+from gradlab.plots import _PARTED, PINNED, PROBE, STYLES, CurvePlot
+from gradlab.widgets.dark import darkened
 
 
 def parted(x):
@@ -23,6 +26,7 @@ def lines(plot):
 
 def test_the_lines_hold_the_curve(plot):
     other = curve(parted, points=51)
+    plot.believed = True
     plot.update(other)
     for name in STYLES:
         x, y = lines(plot)[name].get_data()
@@ -73,6 +77,7 @@ def test_upstream_moves_neither_believed_nor_tangents_off_the_forward():
     line, point = Evaluator(tf.square, points=51).at(2.0, upstream=5.0)
     plot = CurvePlot(line)
     plot.update(line, point)
+    plot.believed = True
     np.testing.assert_allclose(lines(plot)["believed"].get_ydata(), line.forward, atol=1e-4)
     x, y = plot._tangents["gradient"].get_data()
     np.testing.assert_allclose(np.diff(y) / np.diff(x), 4.0, rtol=1e-6)
@@ -155,3 +160,100 @@ def test_legends_are_whole_and_off_the_curves(plot, believed):
         assert legend.x1 <= page.x1
         assert legend.y1 <= page.y1 + 1
         assert legend.y0 >= axes.bbox.y1 - 1
+
+
+MANY = 1_000_000
+
+
+def test_of_a_million_points_a_spike_of_one_is_drawn(plot):
+    line = many()
+    line.forward[617_283] = 50.0
+    plot.update(line)
+    x, y = lines(plot)["forward"].get_data()
+    assert len(x) < 10_000
+    assert line.x[617_283] == x[np.argmax(y)]
+    assert y.max() == 50.0
+
+
+def test_a_shade_over_many_points_has_few_and_its_whole_height(plot):
+    line = many()
+    line.slope[:] = 1.0
+    line.slope[400_000] = 30.0
+    plot.update(line)
+    (path,) = plot._shade.get_paths()
+    assert len(path.vertices) < 10_000
+    assert path.vertices[:, 1].max() == 30.0
+    assert path.vertices[:, 0].min() == line.x[0]
+
+
+def many():
+    x = np.linspace(-3, 3, MANY)
+    return Curve(x, np.sin(x), np.zeros(MANY), np.full(MANY, np.nan), np.sin(x))
+
+
+def test_a_wider_figure_shows_finer_lines(plot):
+    plot.update(many())
+    plot.figure.canvas.draw()
+    before = len(lines(plot)["forward"].get_xdata())
+    plot.figure.set_size_inches(14, 5)
+    plot.figure.canvas.draw()
+    assert len(lines(plot)["forward"].get_xdata()) > 1.5 * before
+
+
+def test_tangents_keep_their_length_when_the_figure_changes_its_shape(plot):
+    plot.update(*Evaluator(tf.square, points=51).at(3.0))
+    plot.figure.set_size_inches(12, 5)
+    plot.figure.canvas.draw()
+    length = {}
+    for x in (0.0, 3.0):
+        plot.update(*Evaluator(tf.square, points=51).at(x))
+        length[x] = tangent_length(plot)
+    assert length[3.0] == pytest.approx(length[0.0], rel=1e-3)
+    plot.figure.set_size_inches(5, 5)
+    plot.figure.canvas.draw()
+    after = tangent_length(plot)
+    plot.update(*Evaluator(tf.square, points=51).at(3.0))
+    assert tangent_length(plot) == pytest.approx(after, rel=1e-6)
+
+
+def tangent_length(plot):
+    ends = plot.above.transData.transform(np.column_stack(plot._tangents["slope"].get_data()))
+    return np.linalg.norm(ends[1] - ends[0])
+
+
+@pytest.mark.parametrize("inches", [4.4, 5.5, 7.2])
+def test_legends_are_whole_in_a_narrow_figure(plot, inches):
+    plot.believed = True
+    plot.figure.set_size_inches(inches, 5)
+    event = ResizeEvent("resize_event", plot.figure.canvas)
+    plot.figure.canvas.callbacks.process("resize_event", event)
+    plot.figure.canvas.draw()
+    for axes in plot.figure.axes:
+        assert axes.get_legend().get_window_extent().x1 <= plot.figure.bbox.x1
+        assert axes.bbox.width > 0.7 * plot.figure.bbox.width
+
+
+def luminance(colour):
+    channels = np.array(to_rgb(colour))
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(one, other):
+    dim, bright = sorted([luminance(one), luminance(other)])
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def over(paper, colour, alpha):
+    return alpha * np.array(to_rgb(colour)) + (1 - alpha) * np.array(to_rgb(paper))
+
+
+@pytest.mark.parametrize("name", [*STYLES, "pinned", "probe"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_lines_stand_out_from_paper_and_shade(name, dark):
+    style = {**STYLES, "pinned": PINNED, "probe": PROBE}[name]
+    seen = darkened if dark else to_rgb
+    paper, line = seen("white"), seen(style["color"])
+    shade = over(paper[:3], seen(_PARTED["facecolor"])[:3], _PARTED["alpha"])
+    assert contrast(line[:3], paper[:3]) >= 3
+    assert contrast(line[:3], shade) >= 2.5

@@ -13,9 +13,10 @@ import numpy as np
 import traitlets
 from matplotlib.backend_bases import ResizeEvent
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_rgb
 from PIL import Image
 
-from gradlab.widgets.dark import DarkRenderer, darkened_svg, is_light
+from gradlab.widgets.dark import PAPER, DarkRenderer, darkened_svg, is_light
 from gradlab.widgets.digest import number
 from gradlab.widgets.frames import encoded
 
@@ -277,7 +278,8 @@ class FigureView(anywidget.AnyWidget):
 
     def _saved_svg(self):
         file = io.StringIO()
-        with matplotlib.rc_context({"savefig.bbox": None}):  # notebooks set it to "tight"
+        # Notebooks set the box to "tight"; without a salt each file has other names inside.
+        with matplotlib.rc_context({"savefig.bbox": None, "svg.hashsalt": "gradlab"}):
             self.figure.savefig(file, format="svg", metadata={"Date": None})
         text = file.getvalue()
         return (darkened_svg(text) if self._canvas.is_dark else text).encode()
@@ -299,6 +301,18 @@ class _Canvas(FigureCanvasAgg):
             self._made_for = wanted
             self.renderer = (DarkRenderer if self.is_dark else RendererAgg)(*wanted[:3])
         return self.renderer
+
+    def draw(self):
+        super().draw()
+        if self.figure.get_facecolor()[3] < 1:
+            self._lay_on_paper()
+
+    def _lay_on_paper(self):
+        pixels = np.asarray(self.buffer_rgba())
+        paper = to_rgb(PAPER)[0] if self.is_dark else 1.0
+        opacity = pixels[..., 3:] / 255
+        pixels[..., :3] = np.rint(pixels[..., :3] * opacity + 255 * paper * (1 - opacity))
+        pixels[..., 3] = 255
 
 
 def values_at(axes, x, y):
