@@ -48,7 +48,14 @@ BATCHED = (
     "vectorized_jit",
     "vectorized_nested_function",
 )
-NO_CALLBACK = dict.fromkeys(IN_XLA, (tf.errors.InvalidArgumentError, "EagerPyFunc"))
+# XLA's own error, where it only compiles what was traced before, has the name of the op.
+NO_CALLBACK = dict.fromkeys(
+    IN_XLA,
+    (
+        (NotImplementedError, tf.errors.InvalidArgumentError),
+        "(record_gradient|numpy_op|py_func).*Python.*XLA",
+    ),
+)
 NO_BATCH = dict.fromkeys(
     (*BATCHED, "eager jacobian", "in_function jacobian", "of_function jacobian"),
     (ValueError, "a variable can't record the gradients of a batch|experimental_use_pfor"),

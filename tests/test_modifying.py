@@ -165,6 +165,20 @@ def test_record_sees_a_batch_at_once():
     assert numbers(seen) == [[[2.0, 2.0], [2.0, 2.0]]]
 
 
+def test_record_sees_a_batch_for_which_one_upstream_arrives():
+    seen, x, upstream = [], tf.ones([2, 3]), tf.constant([1.0, -2.0, 3.0])
+
+    def of_row(row):
+        with tf.GradientTape() as tape:
+            tape.watch(row)
+            y = gl.record_gradient(row, seen.append)
+        return tape.gradient(y, row, upstream)
+
+    gradients = tf.vectorized_map(of_row, x)
+    np.testing.assert_array_equal(gradients, [upstream, upstream])
+    np.testing.assert_array_equal(seen, [[upstream, upstream]])
+
+
 def test_record_takes_a_variable_under_xla():
     kept = tf.Variable([0.0, 0.0])
     gradient(jit, lambda x: gl.record_gradient(x, kept), [5.0, 6.0])

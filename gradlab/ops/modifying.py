@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 from tensorflow.python.eager import record as recording
+from tensorflow.python.framework import ops
+from tensorflow.python.saved_model import save_context
 
 from gradlab.ops.arguments import (
     boolean,
@@ -11,6 +13,7 @@ from gradlab.ops.arguments import (
     parameter,
     unconverted,
 )
+from gradlab.ops.hosting import node_name, refuse_xla
 from gradlab.ops.substituting import pass_through
 
 
@@ -193,9 +196,8 @@ def record_gradient(x, record):
     A callable sees values, not symbols, in eager mode and in a ``tf.function``, where it runs on
     the host through ``tf.py_function``: once for each time that g is computed, not again when g
     itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch.
-    ``jit_compile`` can't call back into Python and stops with an error about ``EagerPyFunc``; a
-    SavedModel can't find the callable once loaded. A variable works in both, but can't take a
-    batch.
+    XLA can't call Python, so that ``jit_compile`` raises, and a SavedModel can't hold it: once
+    loaded, the gradient passes unrecorded. A variable records in both, but can't take a batch.
 
     Args:
         x: float or complex tensor.
@@ -208,6 +210,7 @@ def record_gradient(x, record):
     Raises:
         TypeError: x isn't one dense float tensor, or record is neither callable nor a variable.
         ValueError: record is a variable of another shape or dtype than x, or meets a batch.
+        NotImplementedError: record is a callable, and XLA compiles the gradient.
 
     >>> import gradlab as gl, tensorflow as tf
     >>> x, seen = tf.constant(3.0), []
@@ -265,10 +268,14 @@ class _Calling:
         self.record = record
 
     def __call__(self, upstream):
+        if save_context.in_save_context():  # where it is loaded, nobody waits for the gradient
+            return upstream
         with recording.stop_recording():
             if tf.executing_eagerly():
                 self.record(upstream)
                 return upstream
+            graph = ops.get_default_graph()
+            refuse_xla("record_gradient with a callable", graph, "give it a tf.Variable")
             done = self._on_host(upstream)
         return _after(done, self._on_batch, upstream)
 
@@ -276,9 +283,10 @@ class _Calling:
         def call(upstream):
             self.record(upstream)
 
-        return tf.py_function(call, [upstream], [])
+        return tf.py_function(call, [upstream], [], node_name("record_gradient"))
 
     def _on_batch(self, pfor_input):
+        pfor_input.stack_inputs()  # the same upstream may arrive for the whole batch
         return self._on_host(pfor_input.stacked_input(0))
 
 

@@ -7,12 +7,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
-from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops.parallel_for import pfor
 
 from gradlab.ops.arguments import flag, layer_for, unconverted
+from gradlab.ops.hosting import node_name, refuse_xla
 from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
+
+_IN_TENSORFLOW = "write it with TensorFlow ops and gl.custom_gradient"
 
 
 @unconverted
@@ -362,7 +364,7 @@ class _Host:
         if tf.executing_eagerly():
             return [tf.constant(array) for array in run(*map(_array, inputs))]
         graph = ops.get_default_graph()
-        _refuse_xla(self.what, graph)
+        refuse_xla(self.what, graph, _IN_TENSORFLOW)
         _refuse_saving(self.what, graph)
         return self._in_graph(run, inputs)
 
@@ -370,7 +372,7 @@ class _Host:
         def in_graph(*arrays):
             return run(*map(_read_only, arrays))
 
-        name = f"{self.node}_is_Python_which_XLA_can_not_compile"
+        name = node_name(self.node)
         values = tf.numpy_function(in_graph, inputs, self.dtypes, self.stateful, name)
         for value, shape in zip(values, self.shapes, strict=True):
             value.set_shape(shape)
@@ -415,19 +417,10 @@ def _element(i, arrays, stacked):
     return [np.asarray(a[i]) if s else a for a, s in zip(arrays, stacked, strict=True)]
 
 
-def _refuse_xla(what, graph):
-    if control_flow_util.GraphOrParentsInXlaContext(graph):
-        raise NotImplementedError(
-            f"{what} runs Python, which XLA can't compile: call it without jit_compile=True (a "
-            "Keras model has compile(jit_compile=False)), or write it with TensorFlow ops and "
-            "gl.custom_gradient"
-        )
-
-
 def _refuse_saving(what, graph):
     message = (
         f"{what} runs Python, which a SavedModel can't hold: save a function that doesn't call "
-        "it, or write it with TensorFlow ops and gl.custom_gradient"
+        f"it, or {_IN_TENSORFLOW}"
     )
     while isinstance(graph, FuncGraph):
         graph.mark_as_unsaveable(message)
@@ -556,13 +549,18 @@ def _as_tensors(what, values):
 def _as_tensor(what, i, value, hint):
     if isinstance(value, tf.Tensor):
         return value
+    if isinstance(value, tf.RaggedTensor):
+        raise TypeError(
+            f"{what}: input {i} must be a dense tensor, got a RaggedTensor. Where the function is "
+            "elementwise: tf.ragged.map_flat_values."
+        )
     if type(value).__name__ == "KerasTensor":
         raise TypeError(
             f"{what}: input {i} must be a dense tensor, got a KerasTensor. In a functional model: "
             f"{layer_for(what.split()[0], 'x')}."
         )
     try:
-        dense = not isinstance(value, (tf.RaggedTensor, tf.SparseTensor, type(None)))
+        dense = not isinstance(value, (tf.SparseTensor, type(None)))
         return tf.convert_to_tensor(value if dense else object(), dtype_hint=hint)
     except (TypeError, ValueError) as error:
         raise TypeError(
