@@ -3,6 +3,7 @@
 #   make test        lint, import layers, unit tests, doctests, stored lessons, browser tests
 #   make setup       the environment in .venv, which the others make when it is needed
 #   make notebooks   build the lessons from their sources; NB="03 04" only those
+#   make modes       docs/modes.md: what each op can do, and what it raises
 #   make screenshots pictures of the lessons, wide and narrow, light and dark, at single and
 #                    double density, in SHOTS; NB="03 04" only those
 #   make bench       ratios against peers, in one run
@@ -36,7 +37,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # The browser tests ask axe-core what can't be read aloud; without npm that one test is skipped.
 AXE := $(if $(shell command -v npm),tests/browser/node_modules/.package-lock.json)
 
-.PHONY: help lab test setup notebooks screenshots bench bench-browser lint format lock clean
+.PHONY: help lab test setup notebooks modes screenshots bench bench-browser lint format lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -73,6 +74,9 @@ tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 
 notebooks: setup
 	$(RUN) tools.notebooks $(NB)
+
+modes: setup
+	$(RUN) tools.modes
 
 screenshots: setup
 	$(RUN) tools.screenshots $(SHOTS) $(NB)
