@@ -166,7 +166,7 @@ _MODIFYING = [
         "record_gradient",
         lambda x: gl.record_gradient(x, _ignore),
         _record_by_hand,
-        "EagerPyFunc",
+        NO_PYTHON,
     ),
 ]
 
@@ -225,12 +225,13 @@ _REPLACING = [
 ]
 
 
+# Both are NaN where x is, and quicker than comparing and picking.
 def _sign(x):
-    return tf.where(x >= 0, tf.ones_like(x), -tf.ones_like(x))
+    return tf.sign(tf.sign(x) + 0.5)
 
 
 def _heaviside(x):
-    return tf.cast(x >= 0, x.dtype)
+    return tf.minimum(tf.sign(x) + 1.0, 1.0)
 
 
 def _inside(x, g):
@@ -238,7 +239,8 @@ def _inside(x, g):
 
 
 def _two_slopes(x, g):
-    return g * tf.maximum(2.0 - 2.0 * tf.abs(x), 0.0)
+    size = tf.abs(x)
+    return tf.where(size <= 1.0, g * (2.0 - 2.0 * size), tf.zeros_like(g))
 
 
 def _swish_slope(x, g):
@@ -247,7 +249,7 @@ def _swish_slope(x, g):
 
 
 def _ternary(x):
-    return tf.sign(x) * tf.cast(tf.abs(x) > 0.05, x.dtype)
+    return tf.where(tf.abs(x) <= 0.05, 0.0, tf.sign(x))
 
 
 def _quantized(x):
@@ -280,33 +282,38 @@ _SURROGATES = [
 ]
 
 
-def _of_sigmoid(x, g):
-    s = tf.sigmoid(4.0 * x)
-    return g * (4.0 * s * (1.0 - s))
+def _of_erf(x):
+    return 2.0 / math.sqrt(math.pi) * tf.exp(-4.0 * tf.square(x))
 
 
-# The derivative of each family, at the parameters it has by default.
+# The derivative of each family, at the parameters it has by default. All are as right far out as
+# near by: σ(u)(1 − σ(u)) would be shorter, and 0 from u = 17 on.
 _FAMILIES = {
-    gl.Sigmoid: _of_sigmoid,
-    gl.FastSigmoid: lambda x, g: g / tf.square(1.0 + 25.0 * tf.abs(x)),
-    gl.ATan: lambda x, g: g / (1.0 + tf.square(math.pi * x)),
-    gl.Triangular: lambda x, g: g * tf.maximum(1.0 - tf.abs(x), 0.0),
-    gl.PiecewiseExp: lambda x, g: g * (0.5 * tf.exp(-tf.abs(x))),
-    gl.Erf: lambda x, g: g * (2.0 / math.sqrt(math.pi) * tf.exp(-4.0 * tf.square(x))),
-    gl.SoftSign: lambda x, g: g / tf.square(1.0 + 2.0 * tf.abs(x)),
-    gl.Boxcar: lambda x, g: tf.where(tf.abs(x) <= 0.5, g, tf.zeros_like(g)),
-    gl.LeakyReLU: lambda x, g: tf.where(x >= 0, g, 0.1 * g),
+    gl.Sigmoid: lambda x: 4.0 * tf.sigmoid(4.0 * x) * tf.sigmoid(-4.0 * x),
+    gl.FastSigmoid: lambda x: tf.square(tf.math.reciprocal(1.0 + 25.0 * tf.abs(x))),
+    gl.ATan: lambda x: tf.math.reciprocal(1.0 + tf.square(math.pi * x)),
+    gl.Triangular: lambda x: tf.maximum(1.0 - tf.abs(x), 0.0),
+    gl.PiecewiseExp: lambda x: 0.5 * tf.exp(-tf.abs(x)),
+    gl.Erf: _of_erf,
+    gl.SoftSign: lambda x: tf.square(tf.math.reciprocal(1.0 + 2.0 * tf.abs(x))),
+    gl.Boxcar: lambda x: tf.where(tf.abs(x) <= 0.5, 1.0, 0.0),
+    gl.LeakyReLU: lambda x: tf.where(x < 0, 0.1, 1.0),
 }
 
 
-def _spike(family, rule):
+def _spiking(derivative):
+    """Where the derivative is 0, so is the gradient, though the upstream be infinite."""
+    return _sloped(_heaviside, lambda x, g: tf.raw_ops.MulNoNan(x=g, y=derivative(x)))
+
+
+def _spike(family, derivative):
     surrogate = family()
     name = family.__name__
     return Pair(
         f"spike, {name}",
         name,
         lambda x: gl.spike(x, surrogate),
-        _sloped(_heaviside, rule),
+        _spiking(derivative),
     )
 
 
@@ -314,7 +321,7 @@ _SPIKE = Pair(
     "spike, tensor",
     "spike",
     lambda x: gl.spike(x, gl.ATan(_TENSOR)),
-    _sloped(_heaviside, lambda x, g: g * _atan_slope(x, _TENSOR)),
+    _spiking(lambda x: _atan_slope(x, _TENSOR)),
 )
 
 
@@ -456,7 +463,7 @@ class FiringByHand(keras.layers.Layer):
     def call(self, x):
         alpha = tf.convert_to_tensor(self.alpha)
 
-        return _sloped(_heaviside, lambda x, g: g * _atan_slope(x, alpha))(x)
+        return _spiking(lambda x: _atan_slope(x, alpha))(x)
 
 
 _LAYERS = [
@@ -498,7 +505,7 @@ PAIRS = (
     *_REPLACING,
     *_SURROGATES,
     _SPIKE,
-    *(_spike(family, rule) for family, rule in _FAMILIES.items()),
+    *(_spike(family, derivative) for family, derivative in _FAMILIES.items()),
     *_RECTIFIERS,
     *_OVERRIDING,
     *_PYTHON,

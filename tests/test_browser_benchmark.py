@@ -22,7 +22,7 @@ def times(ours=40.0, interact=140.0, frames=80.0):
     others = {name: Times([50.0, 50.0, 50.0], [60.0]) for name in CONTESTANTS}
     return {
         **others,
-        "gradlab_explore": Times([ours - 1, ours, ours + 100], [frames, frames]),
+        "gradlab_explore": Times([ours - 1, ours, ours + 100], [frames, frames], [True, False]),
         "interact_inline": Times([interact] * 3, [10.0]),
         "empty_canvas": Times([36.0] * 3, [88.0]),
     }
@@ -51,7 +51,7 @@ def test_the_fastest_other_is_neither_ours_nor_the_floor():
 
 def test_the_table_has_a_row_for_each_and_tells_what_does_not_hold():
     text = table(times(ours=51.0))
-    assert "| gradlab explorer | 51 | 50 to 151 | 1.42 | 80 |" in text
+    assert "| gradlab explorer | 51 | 50 to 151 | 1.42 | 80 | 1 of 2 |" in text
     assert text.count("| NO |") == 2
     assert all(f"| {title} |" in text for title in CONTESTANTS.values())
 

@@ -33,8 +33,9 @@ CONTESTANTS = {
 }
 OURS, SLOWEST, FLOOR = "gradlab_explore", "interact_inline", "empty_canvas"
 SLIDER = ".jp-OutputArea-output :is(input[type=range], .noUi-handle)"
-ROUNDS, PRESSES, WARM_UP = 5, 8, 2
-DRAG_SECONDS, MOVES_PER_SECOND = 1.5, 60
+ROUNDS, PRESSES, WARM_UP = 4, 9, 2
+QUIET = 120  # milliseconds
+DRAG_SECONDS, MOVES_PER_SECOND = 1.5, 90
 
 
 @dataclass
@@ -43,6 +44,7 @@ class Times:
 
     presses: list = field(default_factory=list)  # milliseconds each
     frames: list = field(default_factory=list)  # per drag
+    whole: list = field(default_factory=list)  # whether the first frame was the whole answer
 
     @property
     def median(self):
@@ -76,41 +78,41 @@ def press(page, key):
     """Press a key; return the milliseconds until the picture was painted anew."""
     page.keyboard.press(key)
     latency = page.evaluate("window.gradlabWatch.answered()")
-    # What is left to do is done before the next key, which may fall anywhere between two frames.
-    page.wait_for_timeout(120 + random.uniform(0, 17))
+    # The next key may fall anywhere between two frames.
+    page.evaluate("time => window.gradlabWatch.quiet(time)", QUIET + random.uniform(0, 17))
     return latency
 
 
-def check(page, key):
-    """See that the first frame after a key is another picture, and the whole answer."""
+def answers_at_once(page, key):
+    """Say whether the first frame after a key is the whole answer: what is seen once all is quiet.
+
+    Else the time to the first frame flatters.
+    """
     look = "window.gradlabWatch.look()"
-    before = page.evaluate(look)
-    press(page, key)
+    page.keyboard.press(key)
+    page.evaluate("window.gradlabWatch.answered()")
     first = page.evaluate(look)
-    page.wait_for_timeout(500)
-    if not before != first == page.evaluate(look):
-        raise RuntimeError(f"{page.title()}: the first frame after a key is not its answer")
+    page.evaluate("window.gradlabWatch.quiet(500)")
+    return first == page.evaluate(look)
 
 
 def drag(page):
     """Drag the slider to and fro; return the number of frames in which the picture changed."""
     slider = page.locator(SLIDER).first
-    track = (
-        slider if slider.evaluate("one => one.matches('input')") else slider.locator("xpath=../..")
-    )
+    native = slider.evaluate("one => one.matches('input')")
+    track = slider if native else page.locator(".noUi-base").first
     box, handle = track.bounding_box(), slider.bounding_box()
     y = handle["y"] + handle["height"] / 2
     page.mouse.move(handle["x"] + handle["width"] / 2, y)
     page.mouse.down()
-    begin, at = time.perf_counter(), page.evaluate("performance.now()")
-    moves = round(DRAG_SECONDS * MOVES_PER_SECOND)
-    for move in range(moves):
-        there_and_back = 1 - abs(2 * move / moves - 1)
-        page.mouse.move(box["x"] + box["width"] * (0.1 + 0.8 * there_and_back), y)
-        time.sleep(max(0, begin + (move + 1) / MOVES_PER_SECOND - time.perf_counter()))
-    frames = page.evaluate("at => window.gradlabWatch.framesSince(at)", at)
+    page.evaluate("window.gradlabWatch.frames = []")
+    begin = time.perf_counter()
+    while (done := (time.perf_counter() - begin) / DRAG_SECONDS) < 1:
+        page.mouse.move(box["x"] + box["width"] * (0.9 - 0.8 * abs(2 * done - 1)), y)
+        time.sleep(1 / MOVES_PER_SECOND)
+    frames = page.evaluate("window.gradlabWatch.frames.length")
     page.mouse.up()
-    page.wait_for_timeout(500)
+    page.evaluate("window.gradlabWatch.quiet(500)")
     return frames
 
 
@@ -120,7 +122,7 @@ def take_turn(page, times, key):
     page.locator(SLIDER).first.focus()
     for _ in range(WARM_UP):
         press(page, key)
-    check(page, key)
+    times.whole.append(answers_at_once(page, key))
     times.presses += [press(page, key) for _ in range(PRESSES)]
     times.frames.append(drag(page))
 
@@ -165,14 +167,15 @@ def table(times):
     """Compose the tables, in Markdown."""
     floor = times[FLOOR].median
     lines = [
-        "| | key to paint, ms | middle half | × floor | frames in a drag of 1.5 s |",
-        "|---|--:|--:|--:|--:|",
+        "| | key to paint, ms | middle half | × floor | frames in a drag | whole at once |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
     for name, one in sorted(times.items(), key=lambda item: item[1].median):
         low, _, high = statistics.quantiles(one.presses, n=4)
         lines.append(
             f"| {CONTESTANTS[name]} | {one.median:.0f} | {low:.0f} to {high:.0f} "
-            f"| {one.median / floor:.2f} | {one.frame_count:.0f} |"
+            f"| {one.median / floor:.2f} | {one.frame_count:.0f} "
+            f"| {sum(one.whole)} of {len(one.whole)} |"
         )
     lines += ["", "| wanted of the explorer | is | ok |", "|---|--:|---|"]
     for words, value, holds in verdicts(times):
@@ -187,7 +190,8 @@ def circumstances(times):
     presses = min(len(one.presses) for one in times.values())
     return (
         f"{datetime.date.today()}, {os.cpu_count()} × {devices.choose('cpu').model}, "
-        f"{platform.system()}; medians of {presses} presses and {len(times[OURS].frames)} drags."
+        f"{platform.system()}; medians of {presses} presses and {len(times[OURS].frames)} drags; "
+        f"load over the last quarter of an hour: {os.getloadavg()[2]:.1f}."
     )
 
 

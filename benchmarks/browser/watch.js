@@ -12,6 +12,7 @@
   const watch = { frames: [] };
   window.gradlabWatch = watch;
   let pressed, last, answer;
+  let lastNow = 0;
   const beginFrame = window.requestAnimationFrame.bind(window);
   let inFrame = false;
   window.requestAnimationFrame = (callback) =>
@@ -50,6 +51,7 @@
     if (!differs(node) || time === last) return;
     last = time;
     watch.frames.push(now);
+    lastNow = now;
     answer?.(watch.frames[0] - pressed);
   };
   const changed = (node) => {
@@ -96,7 +98,12 @@
     if (watch.frames.length) resolve(watch.frames[0] - pressed);
     setTimeout(() => reject(new Error("nothing was painted for 10 s")), 10000);
   });
-  watch.framesSince = (start) => watch.frames.filter((time) => time > start).length;
+  // Waits until nothing has been painted for so many milliseconds: what is late belongs to no key.
+  watch.quiet = (milliseconds) => new Promise((resolve) => {
+    const look = () =>
+      performance.now() - lastNow > milliseconds ? resolve() : setTimeout(look, 10);
+    look();
+  });
 
   // What is to be seen, as text: to find out whether the first frame was the whole answer.
   watch.look = () => [...document.querySelectorAll(".jp-OutputArea-output :is(canvas, img, path)")]
