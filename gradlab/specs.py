@@ -116,9 +116,9 @@ class ParamSpec:
 
     def _checked_choice(self, value):
         for label, choice in self.choices:
-            if value is choice or (
-                isinstance(value, str | int | float) and value in (label, choice)
-            ):
+            if value is choice or (_is_plain(value) and _is_plain(choice) and value == choice):
+                return label
+            if isinstance(value, str) and value == label:
                 return label
         labels = ", ".join(repr(label) for label, _ in self.choices)
         raise ValueError(f"{self.name}: got {value!r}; choose one of {labels}")
@@ -291,6 +291,10 @@ def _from_widget(name, widget, default):
         spec = _from_range(name, (widget.min, widget.max), widget.value)
         return dataclasses.replace(spec, step=getattr(widget, "step", None))
     return param_spec(name, widget.value)
+
+
+def _is_plain(value):
+    return isinstance(value, str | int | float)
 
 
 def _is_bool(value):

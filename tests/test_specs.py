@@ -97,3 +97,11 @@ def test_losses_are_what_they_are_called():
     assert set(oracle) == set(LOSSES)
     for name, loss in LOSSES.items():
         np.testing.assert_allclose(loss(tf.constant(y)), oracle[name], atol=1e-12)
+
+
+def test_a_choice_among_arrays_goes_by_its_label():
+    spec = param_spec("current", {"up": np.ones(3), "down": np.zeros(3)})
+    assert spec.checked("down") == "down"
+    assert spec.checked(spec.value_of("down")) == "down"
+    with pytest.raises(ValueError, match="current: got 'left'"):
+        spec.checked("left")

@@ -36,14 +36,17 @@ def call(function, *arguments, **keywords):
     return "\n".join([f"{function}(", *(f"    {argument}," for argument in written), ")"])
 
 
-def call_with(name, function, given):
+def call_with(name, function, given, **others):
     """The call of a function with what was given; what is as its default says is left out.
+
+    Others are what it takes by names of their own.
 
     >>> call_with("curve", lambda low=0, high=1: None, {"low": 0, "high": 2})
     'curve(high=2)'
     """
     defaults = {key: each.default for key, each in inspect.signature(function).parameters.items()}
-    return call(name, **{key: value for key, value in given.items() if value != defaults[key]})
+    changed = {key: value for key, value in given.items() if value != defaults[key]}
+    return call(name, **changed, **others)
 
 
 def written_as(value):
