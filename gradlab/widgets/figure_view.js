@@ -210,17 +210,27 @@ function probeOver(model) {
     move(axes().map((axis, i) => axis.snapped(parts[i], track().steps[i])));
   };
 
+  // A finger may be about to scroll the page: it moves the probe once it goes along, or taps.
+  const SLOP = 8; // CSS pixels
+  let start = null; // where a finger was put down, until it is known what it's about
+  const goesAlong = ({ clientX, clientY, type }) => {
+    const [x, y] = [Math.abs(clientX - start.clientX), Math.abs(clientY - start.clientY)];
+    if (type === "pointerup") return Math.max(x, y) < SLOP;
+    return track().plane ? Math.max(x, y) > SLOP : x > SLOP && x > y;
+  };
   probe.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     probe.setPointerCapture(event.pointerId);
     probe.focus({ preventScroll: true });
-    // A finger may be about to scroll the page: it moves the probe once it moves along, or lifts.
-    if (event.pointerType !== "touch") moveTo(event);
+    start = event.pointerType === "touch" ? event : null;
+    if (!start) moveTo(event);
     event.preventDefault();
   });
   for (const kind of ["pointermove", "pointerup"]) {
     probe.addEventListener(kind, (event) => {
-      if (probe.hasPointerCapture(event.pointerId)) moveTo(event);
+      if (!probe.hasPointerCapture(event.pointerId) || (start && !goesAlong(event))) return;
+      start = null;
+      moveTo(event);
     });
   }
   probe.addEventListener("keydown", (event) => {
