@@ -76,6 +76,7 @@ def opened(browser, server, name):
 
 def press(page, key):
     """Press a key; return the milliseconds until the picture was painted anew."""
+    page.locator(SLIDER).first.focus()  # which JupyterLab may have taken meanwhile
     page.keyboard.press(key)
     latency = page.evaluate("window.gradlabWatch.answered()")
     # The next key may fall anywhere between two frames.

@@ -96,7 +96,10 @@
   watch.answered = () => new Promise((resolve, reject) => {
     answer = resolve;
     if (watch.frames.length) resolve(watch.frames[0] - pressed);
-    setTimeout(() => reject(new Error("nothing was painted for 10 s")), 10000);
+    setTimeout(() => {
+      const focus = document.activeElement?.outerHTML.slice(0, 90);
+      reject(new Error(`${document.title}: nothing painted for 30 s; in focus: ${focus}`));
+    }, 30000);
   });
   // Waits until nothing has been painted for so many milliseconds: what is late belongs to no key.
   watch.quiet = (milliseconds) => new Promise((resolve) => {
