@@ -286,6 +286,26 @@ def _of_erf(x):
     return 2.0 / math.sqrt(math.pi) * tf.exp(-4.0 * tf.square(x))
 
 
+def _of_s2nn(x):
+    below = 4.0 * tf.sigmoid(4.0 * x) * tf.sigmoid(-4.0 * x)
+    return tf.where(x < 0, below, tf.math.reciprocal(1.0 + tf.maximum(x, 0.0)))
+
+
+def _of_wave(x):
+    angle = math.pi / 4.0 * x
+    return 0.5 * (tf.cos(angle) + tf.cos(3.0 * angle))
+
+
+def _of_three_bells(x):
+    u = 2.0 * x
+    beside = _bell((u - 1.0) / 6.0) + _bell((u + 1.0) / 6.0)
+    return 2.0 * (1.15 * _bell(u) - 0.15 / 6.0 * beside)
+
+
+def _bell(v):
+    return tf.exp(-tf.square(v) / 2.0) / math.sqrt(2.0 * math.pi)
+
+
 # The derivative of each family, at the parameters it has by default. All are as right far out as
 # near by: σ(u)(1 − σ(u)) would be shorter, and 0 from u = 17 on.
 _FAMILIES = {
@@ -298,6 +318,12 @@ _FAMILIES = {
     gl.SoftSign: lambda x: tf.square(tf.math.reciprocal(1.0 + 2.0 * tf.abs(x))),
     gl.Boxcar: lambda x: tf.where(tf.abs(x) <= 0.5, 1.0, 0.0),
     gl.LeakyReLU: lambda x: tf.where(x < 0, 0.1, 1.0),
+    gl.NonzeroSignLogAbs: lambda x: tf.math.reciprocal(1.0 + tf.abs(x)),
+    gl.S2NN: _of_s2nn,
+    gl.QPseudoSpike: lambda x: tf.square(tf.math.reciprocal(1.0 + 2.0 * tf.abs(x))),
+    gl.LogTailedReLU: lambda x: tf.where(x < 0, 0.0, tf.math.reciprocal(tf.maximum(x, 1.0))),
+    gl.SquarewaveFourierSeries: _of_wave,
+    gl.TripleGaussian: _of_three_bells,
 }
 
 

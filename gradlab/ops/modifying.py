@@ -13,7 +13,7 @@ from gradlab.ops.arguments import (
     parameter,
     unconverted,
 )
-from gradlab.ops.hosting import node_name, refuse_xla
+from gradlab.ops.hosting import hold_with_graphs, node_name, refuse_xla
 from gradlab.ops.substituting import pass_through
 
 
@@ -283,7 +283,9 @@ class _Calling:
         def call(upstream):
             self.record(upstream)
 
-        return tf.py_function(call, [upstream], [], node_name("record_gradient"))
+        done = tf.py_function(call, [upstream], [], node_name("record_gradient"))
+        hold_with_graphs(ops.get_default_graph())
+        return done
 
     def _on_batch(self, pfor_input):
         pfor_input.stack_inputs()  # the same upstream may arrive for the whole batch

@@ -10,7 +10,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops.parallel_for import pfor
 
 from gradlab.ops.arguments import flag, layer_for, unconverted
-from gradlab.ops.hosting import node_name, refuse_xla
+from gradlab.ops.hosting import hold_with_graphs, node_name, refuse_xla
 from gradlab.ops.overriding import checked_gradients, counted, listed_gradients
 from gradlab.ops.substituting import substitute
 
@@ -374,6 +374,7 @@ class _Host:
 
         name = node_name(self.node)
         values = tf.numpy_function(in_graph, inputs, self.dtypes, self.stateful, name)
+        hold_with_graphs(ops.get_default_graph())
         for value, shape in zip(values, self.shapes, strict=True):
             value.set_shape(shape)
         if values:

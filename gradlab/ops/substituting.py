@@ -240,7 +240,7 @@ def _name_gradient(op, layout):
     """Give ``op`` a gradient under a name that lasts as long as the graphs it is built in."""
     layout.op = weakref.ref(op)
     name = f"gradlab.{layout.name}-{ops.uid()}"
-    _keep(op.graph, layout)
+    keep(op.graph, layout)
     weak = weakref.ref(layout)
 
     # AutoGraph would read this file from disk when a SavedModel is written.
@@ -253,16 +253,17 @@ def _name_gradient(op, layout):
     op._set_attr("_gradient_op_type", attr_value_pb2.AttrValue(s=name.encode()))
 
 
-def _keep(graph, layout):
+def keep(graph, thing):
+    """Hold on to ``thing`` for as long as ``graph`` or a graph around it."""
     # The body of a conditional is copied into graphs that outlive it, hence every graph around.
     while isinstance(graph, FuncGraph):
-        _kept_by(graph).append(layout)
+        _kept_by(graph).append(thing)
         graph = graph.outer_graph
     if graph is not None and not ops.executing_eagerly_outside_functions():
-        _kept_by(graph).append(layout)
+        _kept_by(graph).append(thing)
 
 
 def _kept_by(graph):
-    if not hasattr(graph, "_gradlab_layouts"):
-        graph._gradlab_layouts = []
-    return graph._gradlab_layouts
+    if not hasattr(graph, "_kept_by_gradlab"):
+        graph._kept_by_gradlab = []
+    return graph._kept_by_gradlab
