@@ -162,6 +162,7 @@ _LOOKS = {
     "float32": {"color": STYLES["gradient"]["color"], "linestyle": (0, (4, 1.5)), "marker": "s"},
 }
 _TRUTH = {"color": STYLES["slope"]["color"], "linestyle": (0, (5, 2)), "linewidth": 1.6}
+_TANGENT = {"color": STYLES["slope"]["color"], "linewidth": 4.5}  # under both lines of f
 _ESTIMATE = {"color": "#999999", "linewidth": 1.0}
 _PAPER = {"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
 _LEAST = 1e-18  # an error of 0 has no place on a log axis
@@ -173,7 +174,7 @@ class CheckPlot:
     def __init__(self):
         self.sizes = None
         self._key = None
-        self.figure = Figure(figsize=(7.2, 4.7), dpi=100, layout="constrained")
+        self.figure = Figure(figsize=(7.2, 4.5), dpi=100, layout="constrained")
         FigureCanvasAgg(self.figure)
         self.above, self.below = self.figure.subplots(2, 1, height_ratios=[3.2, 2])
         self._make_errors(self.above)
@@ -231,7 +232,7 @@ class CheckPlot:
         axes.set_ylabel("rise of f, in steps")
         axes.grid(color="#E5E5E5", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
-        (self._tangent,) = axes.plot([], [], label="the gradient's tangent", **_TRUTH)
+        (self._tangent,) = axes.plot([], [], label="the gradient's tangent", **_TANGENT)
         self._windows = {
             d: axes.plot(
                 [], [], color=look["color"], ls=look["linestyle"], lw=1.6, label=f"f in {d}"
@@ -327,7 +328,7 @@ class CheckPlot:
                 ends = np.array([left, 1.0])
                 self._secants[dtype].set_data(ends, np.interp(ends, WINDOW, errors.window))
         rises = ", ".join(f"{d} {number(e.secant)}" for d, e in sizes.by_dtype.items())
-        self._note.set_text(f"rise between the marks, per step: {rises}")
+        self._note.set_text(f"secant: {rises}")
 
     def _fit_window(self):
         size = max(abs(self.sizes.slope), abs(self.sizes.gradient), 1e-9)
