@@ -132,9 +132,15 @@ def test_the_range_is_dragged_and_stays_within_its_slider():
     explorer.view.probe = 1.25
     assert explorer.parameters["range"] == 1.25
     assert [line.get_xdata()[0] for line in explorer._plot._ends[:2]] == [-1.25, 1.25]
-    explorer.view.probe = -2.0
+    explorer.view.probe = 0.1
     assert explorer.parameters["range"] == 0.25
     assert explorer.view.probe == 0.25
+
+
+def test_either_end_of_the_range_is_dragged():
+    explorer = gl.explore_quantizer()
+    explorer.view.probe = -1.5
+    assert (explorer.parameters["range"], explorer.view.probe) == (1.5, 1.5)
 
 
 def test_nothing_is_compiled_anew_as_parameters_move(monkeypatch):

@@ -115,6 +115,12 @@ class QuantizerExplorer(Explorer):
         inside = ", ".join(f"{name}={setting(states[name])}" for name in names)
         return f"{states['quantizer']}({inside}), gradient outside {states['outside']}"
 
+    def _on_drag(self, change):
+        if change.new < 0:  # the range has two ends, and either may be pulled
+            self.view.probe = -change.new
+        else:
+            super()._on_drag(change)
+
     def _call(self):
         return self._made_by
 
