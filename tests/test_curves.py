@@ -395,12 +395,13 @@ def test_many_points_have_the_slopes_that_few_have(f, monkeypatch):
     here, there = np.isnan(asked_for.slope), np.isnan(neighbours.slope)
     assert not (here & ~there).any()
     assert np.count_nonzero(there & ~here) < 130
-    if np.nanmax(np.abs(asked_for.believed)) < 1e6:  # an integral through a pole means nothing
+    if np.abs(asked_for.believed).max(where=np.isfinite(asked_for.believed), initial=0) < 1e6:
+        # An integral through a pole means nothing.
         away = np.abs(asked_for.x) > 0.01
         one, other = neighbours.believed[away], asked_for.believed[away]
         np.testing.assert_allclose(one, other, rtol=2e-3, atol=8e-3)
-    np.testing.assert_array_equal(neighbours.forward, asked_for.forward)
-    np.testing.assert_array_equal(neighbours.gradient, asked_for.gradient)
+    np.testing.assert_allclose(neighbours.forward, asked_for.forward, rtol=1e-6)
+    np.testing.assert_allclose(neighbours.gradient, asked_for.gradient, rtol=1e-6)
 
 
 def test_what_many_points_are_too_few_for_is_asked_at_each(monkeypatch):

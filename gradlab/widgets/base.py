@@ -131,7 +131,7 @@ class Explorer:
         return self.digest
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        width, height = (round(100 * side) for side in self.figure.get_size_inches())
+        width, height = self.view.size  # as it was made, not as a page has it
         data = {
             **self.widget._repr_mimebundle_(),
             "text/plain": self.digest,
