@@ -1,5 +1,6 @@
 """Under XLA no op takes more kernels than what one would write by hand, for every member."""
 
+import modes  # noqa: F401 - makes devices, which must be done before there is a tensor
 import pytest
 import tensorflow as tf
 

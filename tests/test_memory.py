@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import modes  # noqa: F401 - makes devices, which must be done before there is a tensor
 import numpy as np
 import pytest
 import tensorflow as tf
