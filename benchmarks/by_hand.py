@@ -292,7 +292,7 @@ def _of_s2nn(x):
 
 
 def _of_wave(x):
-    angle = math.pi / 4.0 * x
+    angle = math.pi / 4.0 * (x - 8.0 * tf.round(x / 8.0))
     return 0.5 * (tf.cos(angle) + tf.cos(3.0 * angle))
 
 
@@ -320,7 +320,7 @@ _FAMILIES = {
     gl.LeakyReLU: lambda x: tf.where(x < 0, 0.1, 1.0),
     gl.NonzeroSignLogAbs: lambda x: tf.math.reciprocal(1.0 + tf.abs(x)),
     gl.S2NN: _of_s2nn,
-    gl.QPseudoSpike: lambda x: tf.square(tf.math.reciprocal(1.0 + 2.0 * tf.abs(x))),
+    gl.QPseudoSpike: lambda x: tf.pow(1.0 + 2.0 * tf.abs(x), -2.0),
     gl.LogTailedReLU: lambda x: tf.where(x < 0, 0.0, tf.math.reciprocal(tf.maximum(x, 1.0))),
     gl.SquarewaveFourierSeries: _of_wave,
     gl.TripleGaussian: _of_three_bells,

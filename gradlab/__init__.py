@@ -54,6 +54,12 @@ _ROOMS = {
         "SoftSign",
         "Boxcar",
         "LeakyReLU",
+        "NonzeroSignLogAbs",
+        "S2NN",
+        "QPseudoSpike",
+        "LogTailedReLU",
+        "SquarewaveFourierSeries",
+        "TripleGaussian",
     ),
     "gradlab.ops.rectifiers": (
         "guided_relu",

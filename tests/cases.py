@@ -130,6 +130,19 @@ def _bump_of_atan(x, alpha):
     return 2 * alpha / (4 + (np.pi * alpha * x) ** 2)
 
 
+def _slope_of_wave(x):
+    angle = np.pi / 4 * np.fmod(x, 8)
+    return (np.cos(angle) + np.cos(3 * angle) + np.cos(5 * angle)) / 2
+
+
+def _bell(x, mean, deviation):
+    return np.exp(-(((x - mean) / deviation) ** 2) / 2) / np.sqrt(2 * np.pi) / deviation
+
+
+def _three_bells(x):
+    return 1.15 * _bell(x, 0, 0.5) - 0.15 * (_bell(x, 0.5, 3) + _bell(x, -0.5, 3))
+
+
 def _surrogate(op, f, forward, rule, **options):
     return Case(op, f, rule, forward=forward, complex=False, **options)
 
@@ -362,6 +375,24 @@ CASES = {
     "SoftSign": _spike(gl.SoftSign(4.0), lambda x: 2 / (1 + 4 * np.abs(x)) ** 2),
     "Boxcar": _spike(gl.Boxcar(0.25, leak=0.125), lambda x: np.where(np.abs(x) <= 2, 0.25, 0.125)),
     "LeakyReLU": _spike(gl.LeakyReLU(1.5, leak=0.25), lambda x: np.where(x >= 0, 1.5, 0.25)),
+    "NonzeroSignLogAbs": _spike(gl.NonzeroSignLogAbs(2.0), lambda x: 2 / (1 + 2 * np.abs(x))),
+    "S2NN": _spike(
+        gl.S2NN(beta=0.5),
+        lambda x: np.where(x >= 0, 0.5 / (1 + np.abs(x)), 1 / np.cosh(2 * x) ** 2),
+    ),
+    "QPseudoSpike": _spike(gl.QPseudoSpike(2.0, q=3.0), lambda x: 2 / (1 + 2 * np.abs(x)) ** 3),
+    "QPseudoSpike, tensor": _surrogate(
+        "QPseudoSpike",
+        lambda x: gl.spike(x, gl.QPseudoSpike(q=_np([2.0, 3.0, 5.0]))),
+        _steps,
+        _times(lambda x: (1 + np.abs(x) * [2.0, 1.0, 0.5]) ** np.array([-2.0, -3.0, -5.0])),
+    ),
+    "LogTailedReLU": _spike(
+        gl.LogTailedReLU(2.0, leak=0.25),
+        lambda x: np.where(x >= 0, np.minimum(2, 1 / np.maximum(x, 0.25)), 0.25),
+    ),
+    "SquarewaveFourierSeries": _spike(gl.SquarewaveFourierSeries(terms=3), _slope_of_wave),
+    "TripleGaussian": _spike(gl.TripleGaussian(), _three_bells),
     "Surrogate": _surrogate(
         "Surrogate",
         lambda x: gl.spike(x, _Gaussian(_np(0.5))),

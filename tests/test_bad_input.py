@@ -328,7 +328,21 @@ def _family(family, derivative, **parameters):
         slope = derivative(x, **params)
         return slope, _step(x), np.where(slope == 0, 0.0, g_of(x) * slope)
 
-    kinds = {"alpha": _ALPHA, "leak": _LEAK}
+    kinds = {
+        "alpha": _ALPHA,
+        "leak": _LEAK,
+        "beta": _ALPHA,
+        "height": _LEAK,
+        "spread": _ALPHA,
+        "q": number(lambda v: (v > 1) & (v < 1e18), loose=True),
+        "terms": choices(
+            [value(1, means=1), value(3, means=3), Odd("of numpy", lambda: np.int32(2), 2)],
+            [value(v) for v in (0, -1, 2.5, INF, NAN, 1j)],
+            NO_TENSOR,
+            BOOLEANS,
+            refused(tensor=lambda: tf.constant(2), list_=lambda: [2], array=lambda: np.array(2)),
+        ),
+    }
     return Member(
         run,
         {"x": tf.constant(X), **parameters},
@@ -341,6 +355,22 @@ def _swish(x, beta):
     b = np.minimum(np.abs(beta * x), 700.0)
     e = np.exp(-b)
     return beta * (2 - b * np.tanh(b / 2)) * 2 * e / (1 + e) ** 2
+
+
+def _slope_of_wave(x, alpha, terms):
+    angle = np.pi / 2 * np.fmod(alpha * x, 4)
+    slope = alpha * sum(np.cos((2 * i + 1) * angle) for i in range(terms))
+    return np.where(np.isinf(x), 0.0, slope)
+
+
+def _bell(v):
+    return np.exp(-(v**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def _three_bells(x, alpha, height, spread):
+    u = alpha * x
+    beside = _bell((u - 1) / spread) + _bell((u + 1) / spread)
+    return alpha * ((1 + height) * _bell(u) - height / spread * beside)
 
 
 def _logistic(x, alpha):
@@ -380,6 +410,31 @@ OPS |= {
     "LeakyReLU": _family(
         gl.LeakyReLU, lambda x, alpha, leak: np.where(x < 0, leak, alpha), alpha=1.0, leak=0.1
     ),
+    "NonzeroSignLogAbs": _family(
+        gl.NonzeroSignLogAbs, lambda x, alpha: alpha / (1 + np.abs(alpha * x)), alpha=1.0
+    ),
+    "S2NN": _family(
+        gl.S2NN,
+        lambda x, alpha, beta: np.where(x < 0, _logistic(x, alpha), beta / (1 + np.abs(x))),
+        alpha=4.0,
+        beta=1.0,
+    ),
+    "QPseudoSpike": _family(
+        gl.QPseudoSpike,
+        lambda x, alpha, q: alpha * (1 + 2 / (q - 1) * np.abs(alpha * x)) ** -q,
+        alpha=1.0,
+        q=2.0,
+    ),
+    "LogTailedReLU": _family(
+        gl.LogTailedReLU,
+        lambda x, alpha, leak: np.where(x < 0, leak, np.minimum(alpha, 1 / np.maximum(x, 1e-300))),
+        alpha=1.0,
+        leak=0.1,
+    ),
+    "SquarewaveFourierSeries": _family(
+        gl.SquarewaveFourierSeries, _slope_of_wave, alpha=0.5, terms=2
+    ),
+    "TripleGaussian": _family(gl.TripleGaussian, _three_bells, alpha=2.0, height=0.15, spread=6.0),
 }
 
 

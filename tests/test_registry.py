@@ -90,7 +90,21 @@ DERIVATIVES = {
     "SoftSign": lambda x, a: a / 2 * (1 + a * np.abs(x)) ** -2.0,
     "Boxcar": lambda x, a: np.where(a * np.abs(x) <= 0.5, a, 0.0),
     "LeakyReLU": lambda x, a: np.where(x < 0, 0.1, a),
+    "NonzeroSignLogAbs": lambda x, a: a / (1 + a * np.abs(x)),
+    "S2NN": lambda x, a: np.where(x < 0, a / (4 * np.cosh(a * x / 2) ** 2), 1 / (1 + np.abs(x))),
+    "QPseudoSpike": lambda x, a: a * (1 + 2 * a * np.abs(x)) ** -2.0,
+    "LogTailedReLU": lambda x, a: np.where(x < 0, 0, np.minimum(a, 1 / np.abs(x))),
+    "SquarewaveFourierSeries": lambda x, a: (
+        a * (np.cos(a * np.pi * x / 2) + np.cos(3 * a * np.pi * x / 2))
+    ),
+    "TripleGaussian": lambda x, a: (
+        a * (1.15 * _bell(a * x) - 0.025 * (_bell((a * x - 1) / 6) + _bell((a * x + 1) / 6)))
+    ),
 }
+
+
+def _bell(x):
+    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def _window(x, half):

@@ -187,6 +187,30 @@ def _spike_leakyrelu(x):
     return gl.spike(x, gl.LeakyReLU())
 
 
+def _spike_nonzerosignlogabs(x):
+    return gl.spike(x, gl.NonzeroSignLogAbs())
+
+
+def _spike_s2nn(x):
+    return gl.spike(x, gl.S2NN())
+
+
+def _spike_qpseudospike(x):
+    return gl.spike(x, gl.QPseudoSpike())
+
+
+def _spike_logtailedrelu(x):
+    return gl.spike(x, gl.LogTailedReLU())
+
+
+def _spike_squarewavefourierseries(x):
+    return gl.spike(x, gl.SquarewaveFourierSeries())
+
+
+def _spike_triplegaussian(x):
+    return gl.spike(x, gl.TripleGaussian())
+
+
 def _spike_of_ones_own(x):
     return gl.spike(x, Bump())
 
@@ -259,6 +283,23 @@ EXAMPLES = {
         "SoftSign": Example(lambda: _spike_softsign, lambda x: gl.SoftSign().primitive(x)),
         "Boxcar": Example(lambda: _spike_boxcar, lambda x: gl.Boxcar().primitive(x)),
         "LeakyReLU": Example(lambda: _spike_leakyrelu, lambda x: gl.LeakyReLU().primitive(x)),
+        "NonzeroSignLogAbs": Example(
+            lambda: _spike_nonzerosignlogabs, lambda x: gl.NonzeroSignLogAbs().primitive(x)
+        ),
+        "S2NN": Example(lambda: _spike_s2nn, lambda x: gl.S2NN().primitive(x)),
+        "QPseudoSpike": Example(
+            lambda: _spike_qpseudospike, lambda x: gl.QPseudoSpike().primitive(x)
+        ),
+        "LogTailedReLU": Example(
+            lambda: _spike_logtailedrelu, lambda x: gl.LogTailedReLU().primitive(x)
+        ),
+        "SquarewaveFourierSeries": Example(
+            lambda: _spike_squarewavefourierseries,
+            lambda x: gl.SquarewaveFourierSeries().primitive(x),
+        ),
+        "TripleGaussian": Example(
+            lambda: _spike_triplegaussian, lambda x: gl.TripleGaussian().primitive(x)
+        ),
         "Surrogate": Example(lambda: _spike_of_ones_own, tf.tanh),
     },
     "rectifiers": {

@@ -1,8 +1,9 @@
 """The families of surrogates for a spike.
 
-Each is a derivative and its primitive. All are steepest at 0 and, but for ``FastSigmoid``,
-``LeakyReLU`` and a leaking ``Boxcar``, enclose an area of 1: their primitives rise from 0 to 1 as
-the spike does. Both are right up to ±∞, with no overflow on the way.
+Each is a derivative and its primitive. ``Sigmoid``, ``ATan``, ``Triangular``, ``PiecewiseExp``,
+``Erf``, ``SoftSign``, ``QPseudoSpike`` and a ``Boxcar`` that doesn't leak enclose an area of 1:
+their primitives rise from 0 to 1 as the spike does. All are right up to ±∞, with no overflow on
+the way.
 """
 
 import dataclasses
@@ -14,10 +15,17 @@ import tensorflow as tf
 from gradlab.ops.arguments import unconverted
 from gradlab.ops.surrogates.spiking import Surrogate, evaluated
 from gradlab.ops.surrogates.stepping import (
+    check_above_1,
+    check_count,
+    check_positive,
     clamped,
     downhill,
     either,
     exponent_limit,
+    log1p_of_product,
+    log_beyond,
+    one_where,
+    positive,
     product_or_zero,
 )
 
@@ -353,3 +361,292 @@ class LeakyReLU(Surrogate):
     def primitive(self, x):
         """Return leak · x where x < 0, else αx."""
         return product_or_zero(x, either(x < 0, self.leak, self.alpha, x))
+
+
+@dataclasses.dataclass(frozen=True)
+class NonzeroSignLogAbs(Surrogate):
+    """A logarithm on each side of the threshold: its derivative falls as 1/|x|, and never ends.
+
+    ::
+
+        derivative: α / (1 + α|x|)
+        primitive:  −ln(1 − αx) where x < 0, else ln(1 + αx)
+
+    The primitive has no bound.
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x.
+
+    Source: Fang et al., SpikingJelly: An Open-Source Machine Learning Infrastructure Platform for
+    Spike-Based Intelligence, 2023, whose library has it; no paper is known to propose it.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.NonzeroSignLogAbs(alpha=1.0).derivative(tf.constant([0.0, 3.0])).numpy())
+    [1.   0.25]
+    """
+
+    alpha: Any = 1.0
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return α / (1 + α|x|)."""
+        return self.alpha * tf.math.reciprocal(1.0 - downhill(self.alpha * x))
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return −ln(1 − αx) where x < 0, else ln(1 + αx)."""
+        size = log1p_of_product(self.alpha, -downhill(x))
+        return tf.where(x < 0, -size, size)
+
+
+@dataclasses.dataclass(frozen=True)
+class S2NN(Surrogate):
+    """The logistic function below the threshold and a logarithm above: a neuron goes on learning.
+
+    ::
+
+        derivative: α σ(αx) σ(−αx) where x < 0, else β / (1 + x)
+        primitive:  σ(αx) where x < 0, else ½ + β ln(1 + x)
+
+    The primitive has no upper bound. The derivative jumps at 0, from α/4 to β.
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x.
+        beta: number above 0, or tensor that broadcasts to x.
+
+    Source: Suetake, Ikegawa, Saiin and Sawada, S²NN: Time Step Reduction of Spiking Surrogate
+    Gradients for Training Energy Efficient Single-Step Neural Networks, 2023.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.S2NN().derivative(tf.constant([-1.0, 0.0, 1.0])).numpy().round(3))
+    [0.071 1.    0.5  ]
+    """
+
+    alpha: Any = 4.0
+    beta: Any = 1.0
+    _checks = {**Surrogate._checks, "beta": check_positive}
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return α σ(αx) σ(−αx) where x < 0, else β / (1 + x)."""
+        u = self.alpha * x
+        below = self.alpha * tf.sigmoid(u) * tf.sigmoid(-u)
+        return tf.where(x < 0, below, self.beta * tf.math.reciprocal(1.0 + tf.maximum(x, 0.0)))
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return σ(αx) where x < 0, else ½ + β ln(1 + x)."""
+        above = 0.5 + self.beta * tf.math.log1p(tf.maximum(x, 0.0))
+        return tf.where(x < 0, tf.sigmoid(self.alpha * x), above)
+
+
+@dataclasses.dataclass(frozen=True)
+class QPseudoSpike(Surrogate):
+    """A power of the distance from the threshold, whose exponent says how heavy its tails are.
+
+    ::
+
+        derivative: α / (1 + 2α|x| / (q − 1))^q
+        primitive:  t where x < 0, else 1 − t, with t = ½ (1 + 2α|x| / (q − 1))^(1 − q)
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x; the derivative at 0.
+        q: number above 1, or tensor that broadcasts to x: 2 makes a ``SoftSign``, and the higher
+            it is, the closer is a ``PiecewiseExp``.
+
+    Source: Herranz-Celotti and Rouat, Stabilizing Spiking Neuron Training, 2022, for α = 1.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.QPseudoSpike(q=3.0).derivative(tf.constant([0.0, 1.0])).numpy())
+    [1.    0.125]
+    """
+
+    alpha: Any = 1.0
+    q: Any = 2.0
+    _checks = {**Surrogate._checks, "q": check_above_1}
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return α / (1 + 2α|x| / (q − 1))^q."""
+        # Not tf.pow, which loses the digits of what is added to 1.
+        return self.alpha * tf.exp(-self.q * tf.math.log1p(self._steepness() * -downhill(x)))
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return t where x < 0, else 1 − t, with t = ½ (1 + 2α|x| / (q − 1))^(1 − q)."""
+        logarithm = log1p_of_product(self._steepness(), -downhill(x))
+        tail = tf.exp((1.0 - self.q) * logarithm) / 2.0
+        return tf.where(x < 0, tail, 1.0 - tail)
+
+    def _steepness(self):
+        return 2.0 / (self.q - 1.0) * self.alpha
+
+
+@dataclasses.dataclass(frozen=True)
+class LogTailedReLU(Surrogate):
+    """A rectifier with a logarithm for a tail, so that what is far above learns slowly.
+
+    ::
+
+        derivative: leak where x < 0, α where αx ≤ 1, else 1/x
+        primitive:  leak · x where x < 0, αx where αx ≤ 1, else 1 + ln(αx)
+
+    The primitive has no upper bound.
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x.
+        leak: number, or tensor that broadcasts to x.
+
+    Source: Cai, He, Sun and Vasconcelos, Deep Learning with Low Precision by Half-Wave Gaussian
+    Quantization, 2017, for α = 1 and no leak.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.LogTailedReLU().derivative(tf.constant([-1.0, 0.5, 4.0])).numpy())
+    [0.   1.   0.25]
+    """
+
+    alpha: Any = 1.0
+    leak: Any = 0.0
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return leak where x < 0, α where αx ≤ 1, else 1/x."""
+        above = self.alpha * tf.math.reciprocal(tf.maximum(self.alpha * x, 1.0))
+        return either(x < 0, self.leak, above, x)
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return leak · x where x < 0, αx where αx ≤ 1, else 1 + ln(αx)."""
+        above = tf.minimum(self.alpha * x, 1.0) + log_beyond(x, 1.0 / self.alpha)
+        return tf.where(x < 0, product_or_zero(x, self.leak), above)
+
+
+@dataclasses.dataclass(frozen=True)
+class SquarewaveFourierSeries(Surrogate):
+    """The first terms of the Fourier series of a square wave, which is the step, again and again.
+
+    ::
+
+        derivative: α Σ cos((2i − 1) παx/2), with i = 1 … terms
+        primitive:  ½ + 2/π Σ sin((2i − 1) παx/2) / (2i − 1)
+
+    The wave has a period of 4/α. Its derivative is negative on the way down, from |αx| = 1 on.
+    Where there is no phase, at ±∞ or where αx overflows, the derivative is 0 and the primitive ½.
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x; the derivative at 0 is alpha times
+            terms.
+        terms: whole number, 1 or more: how many.
+
+    Source: Fang et al., SpikingJelly: An Open-Source Machine Learning Infrastructure Platform for
+    Spike-Based Intelligence, 2023, whose library has it; no paper is known to propose it.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.SquarewaveFourierSeries(0.5).derivative(tf.constant([0.0, 4.0])).numpy())
+    [ 1. -1.]
+    """
+
+    alpha: Any = 0.5
+    terms: int = 2
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_count("SquarewaveFourierSeries", "terms", self.terms)
+
+    def fitted(self, op, x):
+        """Return the parameters by name: alpha as a number or a tensor that fits x."""
+        return {"alpha": positive(op, "alpha", self.alpha, x), "terms": self.terms}
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return α Σ cos((2i − 1) παx/2), with i = 1 … terms."""
+        angle, has_phase = self._angle(x)
+        total = tf.add_n([tf.cos(odd * angle) for odd in self._odd()])
+        return self.alpha * total * one_where(has_phase, x)
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return ½ + 2/π Σ sin((2i − 1) παx/2) / (2i − 1), with i = 1 … terms."""
+        angle, _ = self._angle(x)
+        return 0.5 + tf.add_n([2 / math.pi / odd * tf.sin(odd * angle) for odd in self._odd()])
+
+    def _odd(self):
+        return [2.0 * i + 1.0 for i in range(self.terms)]
+
+    def _angle(self, x):
+        """παx/2 between −π and π, and where it is known: elsewhere it is 0."""
+        u = self.alpha * x
+        has_phase = tf.logical_not(tf.math.is_inf(u))
+        u = tf.where(has_phase, u, tf.zeros_like(u))
+        # Floats are divided by 4, rounded and subtracted without error.
+        return math.pi / 2 * (u - 4.0 * tf.stop_gradient(tf.round(u / 4.0))), has_phase
+
+
+@dataclasses.dataclass(frozen=True)
+class TripleGaussian(Surrogate):
+    """A normal distribution less two wide ones beside it: somewhat off, the derivative is negative.
+
+    ::
+
+        derivative: (1 + h) N(x; 0, σ) − h N(x; σ, sσ) − h N(x; −σ, sσ)
+        primitive:  (1 + h) Φ(αx) − h Φ((αx − 1) / s) − h Φ((αx + 1) / s)
+
+    with σ = 1/α, h the height, s the spread, N(x; μ, σ) the normal density of mean μ and standard
+    deviation σ, and Φ the standard normal distribution function. The primitive rises to 1 − h.
+
+    Args:
+        alpha: number above 0, or tensor that broadcasts to x.
+        height: number, or tensor that broadcasts to x.
+        spread: number above 0, or tensor that broadcasts to x.
+
+    Source: Yin, Corradi and Bohté, Accurate and Efficient Time-Domain Classification with Adaptive
+    Spiking Recurrent Neural Networks, 2021, who call it multi-Gaussian.
+
+    >>> import gradlab as gl, tensorflow as tf
+    >>> print(gl.TripleGaussian().derivative(tf.constant([0.0, 2.0])).numpy().round(3))
+    [ 0.878 -0.031]
+    """
+
+    alpha: Any = 2.0
+    height: Any = 0.15
+    spread: Any = 6.0
+    _checks = {**Surrogate._checks, "spread": check_positive}
+
+    @unconverted
+    @evaluated
+    def derivative(self, x):
+        """Return (1 + h) N(x; 0, σ) − h N(x; σ, sσ) − h N(x; −σ, sσ)."""
+        middle, left, right = (_density(v) for v in self._distances(x))
+        wide = self.height / self.spread * (left + right)
+        return self.alpha * ((1.0 + self.height) * middle - wide)
+
+    @unconverted
+    @evaluated
+    def primitive(self, x):
+        """Return (1 + h) Φ(αx) − h Φ((αx − 1) / s) − h Φ((αx + 1) / s)."""
+        middle, left, right = (_distribution(v) for v in self._distances(x))
+        return (1.0 + self.height) * middle - self.height * (left + right)
+
+    def _distances(self, x):
+        """How far x is from each mean, in standard deviations."""
+        # Clamped far out, where all densities are 0: a slope of 0 times infinity is NaN.
+        u = clamped(self.alpha * x, math.sqrt(float(x.dtype.max)))
+        return u, (u + 1.0) / self.spread, (u - 1.0) / self.spread
+
+
+def _density(v):
+    return tf.exp(-tf.square(v) / 2.0) / math.sqrt(2.0 * math.pi)
+
+
+def _distribution(v):
+    return tf.math.erfc(-v / math.sqrt(2.0)) / 2.0

@@ -16,9 +16,8 @@ from gradlab.ops.arguments import (
 from gradlab.ops.surrogates.stepping import (
     check_finite,
     check_positive,
-    finite,
+    fitting,
     heaviside,
-    positive,
     real_tensor,
     widened,
     with_derivative,
@@ -42,7 +41,9 @@ def spike(x, surrogate):
     Args:
         x: float tensor.
         surrogate: a ``Sigmoid``, ``FastSigmoid``, ``ATan``, ``Triangular``, ``PiecewiseExp``,
-            ``Erf``, ``SoftSign``, ``Boxcar``, ``LeakyReLU``, or another ``Surrogate``.
+            ``Erf``, ``SoftSign``, ``Boxcar``, ``LeakyReLU``, ``NonzeroSignLogAbs``, ``S2NN``,
+            ``QPseudoSpike``, ``LogTailedReLU``, ``SquarewaveFourierSeries``, ``TripleGaussian``,
+            or another ``Surrogate``.
 
     Returns:
         A tensor of the shape and dtype of x.
@@ -129,8 +130,13 @@ class Surrogate:
     def __post_init__(self):
         for name, value in self._parameters().items():
             if is_number(value):
-                check = check_positive if name == "alpha" else check_finite
-                check(type(self).__name__, name, value)
+                self._check_of(name)(type(self).__name__, name, value)
+
+    # What a parameter must be, where it must be more than finite.
+    _checks = {"alpha": check_positive}
+
+    def _check_of(self, name):
+        return self._checks.get(name, check_finite)
 
     def _parameters(self):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -147,7 +153,7 @@ class Surrogate:
     def fitted(self, op, x):
         """Return the parameters by name, as numbers or as tensors that fit x."""
         return {
-            name: (positive if name == "alpha" else finite)(op, name, value, x)
+            name: fitting(op, name, value, x, self._check_of(name))
             for name, value in self._parameters().items()
         }
 

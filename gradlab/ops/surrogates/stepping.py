@@ -10,6 +10,7 @@ from gradlab.ops.arguments import (
     gradient_tensor,
     is_number,
     keeping_shape,
+    kind,
     parameter,
     refuse_complex_tensor,
 )
@@ -93,22 +94,36 @@ def exponent_limit(dtype):
     return 1.25 * math.log(float(dtype.max))
 
 
+def log_beyond(x, edge):
+    """Return ln(x / edge) from an edge above 0 on, and 0 below it."""
+    edge = tf.minimum(as_dtype(edge, x.dtype), x.dtype.max)
+    # x comes second: at the edge the slope is 0, as from below. A quotient could overflow.
+    return tf.math.log(tf.maximum(edge, x)) - tf.math.log(edge)
+
+
+def log1p_of_product(factor, size):
+    """Return ln(1 + factor · size) for a size of 0 or more, though the product overflow."""
+    edge = 2.0**60 / factor  # beyond which the 1 is lost in rounding
+    return tf.math.log1p(factor * tf.minimum(size, edge)) + log_beyond(size, edge)
+
+
 def limit(op, argument, value, x):
     """Return a bound, 0 or more, that fits x; None is no bound."""
-    return _fitting(op, argument, math.inf if value is None else value, x, _check_limit)
+    return fitting(op, argument, math.inf if value is None else value, x, _check_limit)
 
 
 def positive(op, argument, value, x):
     """Return a parameter, above 0 and finite, that fits x."""
-    return _fitting(op, argument, value, x, check_positive)
+    return fitting(op, argument, value, x, check_positive)
 
 
 def finite(op, argument, value, x):
     """Return a finite parameter that fits x."""
-    return _fitting(op, argument, value, x, check_finite)
+    return fitting(op, argument, value, x, check_finite)
 
 
-def _fitting(op, argument, value, x, check):
+def fitting(op, argument, value, x, check):
+    """Return a parameter that fits x, if a number after a check."""
     dtype = wide(x.dtype)
     value = parameter(op, argument, value, dtype)
     if is_number(value):
@@ -143,3 +158,20 @@ def check_finite(op, argument, value, dtype=tf.float64):
     check_real(op, argument, value)
     if not abs(float(value)) <= float(dtype.max):
         raise ValueError(f"{op}: {argument} must be finite in {dtype.name}, got {value}.")
+
+
+def check_above_1(op, argument, value, dtype=tf.float64):
+    """Refuse a number that isn't above 1, or that ``dtype`` can't hold."""
+    check_real(op, argument, value)
+    if not 1 < float(value) <= float(dtype.max):
+        raise ValueError(
+            f"{op}: {argument} must be above 1 and finite in {dtype.name}, got {value}."
+        )
+
+
+def check_count(op, argument, value):
+    """Refuse what isn't a whole number, 1 or more: a tensor, too."""
+    if not is_number(value):
+        raise TypeError(f"{op}: {argument} must be a whole number, got {kind(value)}.")
+    if not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{op}: {argument} must be a whole number, 1 or more, got {value}.")
