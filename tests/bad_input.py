@@ -564,26 +564,26 @@ HOSTS = (tf.errors.InvalidArgumentError, tf.errors.UnknownError, RuntimeError)
 HOST = re.compile("numpy_op|py_func")
 WAY_OUT = re.compile(
     r"\b(must|give|pass|use|such as|choose|convert|cast|leave|return|make|declare|write|sum|say"
-    r"|multiply|did you mean|it has)\b",
+    r"|multiply|did you mean|it has|at least|goes from|there are)\b",
     re.I,
 )
 
 
 def _words(given, odd):
     """What an error may call a value: itself, its kind, its dtype, its shape."""
-    words = [*odd.says, repr(given), str(given), type(given).__name__]
+    words = ["NaN", *odd.says, repr(given), str(given), type(given).__name__]
     if given is None:
         words.append("None")
     if isinstance(given, np.generic):
         words.append(str(given.item()))
     if isinstance(given, tf.Tensor):
         words.append("Tensor")
-    if isinstance(given, float) and given != given:
-        words += ["NaN", "nan"]
     if hasattr(given, "dtype"):
         words.append(str(getattr(given.dtype, "name", given.dtype)))
     if hasattr(given, "shape"):
         words.append(str(given.shape))
+        with contextlib.suppress(Exception):
+            words += [str(np.asarray(given).item()), str(float(tf.cast(given, tf.float64)))]
     if isinstance(given, dict):
         words += [word for pair in given.items() for one in pair for word in _words(one, odd)]
     if isinstance(given, (list, tuple)):

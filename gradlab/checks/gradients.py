@@ -18,6 +18,7 @@ from gradlab.checks.quiet import FunctionRaised, its_errors, quiet
 from gradlab.checks.reports import FAIL, GradientCheck, Part
 from gradlab.checks.slopes import epsilon
 from gradlab.checks.walks import Walk, upstream
+from gradlab.ops.arguments import is_number
 
 MODES = ("reverse", "forward")
 
@@ -37,11 +38,12 @@ class Settings:
     def __post_init__(self):
         if not isinstance(self.order, int) or self.order not in (1, 2, 3):
             raise ValueError(f"order must be 1, 2 or 3, got {self.order!r}")
-        if isinstance(self.modes, str) or not self.modes or set(self.modes) - set(MODES):
+        listed = isinstance(self.modes, (list, tuple, set, frozenset))
+        if not listed or not self.modes or set(self.modes) - set(MODES):
             raise ValueError(f"modes must be some of {MODES}, got {self.modes!r}")
         for name in ("rtol", "atol"):
             value = getattr(self, name)
-            if value is not None and not (np.isscalar(value) and 0 <= value < np.inf):
+            if value is not None and not (is_number(value) and 0 <= value < np.inf):
                 raise ValueError(f"{name} must be a finite number, zero or more, got {value!r}")
 
 

@@ -39,6 +39,7 @@ class Subject:
         self.f, self.arguments, self.seed, self.rtol = f, arguments, seed, rtol
         self.tensors = arguments.tensors
         value = arguments.call(f, self.tensors)
+        lv.inexact(value)  # refuses a result without a float in it
         self.outs = lv.result_leaves(value)
         self.upstreams = self._draw(self.outs)
 

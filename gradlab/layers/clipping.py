@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from gradlab.layers.sharing import GradientLayer, serializable, settable
-from gradlab.ops.arguments import gradient_tensor
+from gradlab.ops.arguments import choice, gradient_tensor
 from gradlab.ops.clipping import clip_gradient_by_norm, clip_gradient_by_value
 
 
@@ -128,10 +128,7 @@ def _check_measure(by_norm, by_value, norm_over):
             f"ClipGradient: give clip_norm, or clip_value_min and clip_value_max, got "
             f"{'both' if by_norm else 'neither'}. To clip by both, use two layers."
         )
-    if norm_over not in ("batch", "example"):
-        raise ValueError(
-            f"ClipGradient: norm_over must be 'batch' or 'example', got {norm_over!r}."
-        )
+    choice("ClipGradient", "norm_over", norm_over, ("batch", "example"))
     if by_value and norm_over != "batch":
         raise ValueError(
             f"ClipGradient: norm_over={norm_over!r} belongs to clip_norm, got bounds, which each "

@@ -4,6 +4,7 @@ import math
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from gradlab.ops.arguments import is_number, kind
 
@@ -49,7 +50,9 @@ def _checked_number(layer, argument, value):
     if math.isnan(value):
         raise ValueError(f"{type(layer).__name__}: {argument} must be a number, got {value}.")
     layer.check_number(argument, value)
-    return float(value)
+    value = float(value)
+    fits = abs(value) <= float(tf.as_dtype(layer.variable_dtype).max)
+    return value if fits else math.copysign(math.inf, value)
 
 
 def settable(argument):

@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
-from gradlab.ops.arguments import is_number
+from gradlab.ops.arguments import check_axes, choice, gradient_tensor, is_number, scalar
 from gradlab.optimizing.norms import real_parts, recombined, values_of, with_values
 
 _POLICIES = ("propagate", "raise", "zero")
@@ -12,8 +12,7 @@ _POLICIES = ("propagate", "raise", "zero")
 
 def leaves_of(op, gradients, nonfinite):
     """The gradients of a structure in a flat list: tensors, IndexedSlices and None."""
-    if nonfinite not in _POLICIES:
-        raise ValueError(f"{op}: nonfinite must be one of {_POLICIES}, got {nonfinite!r}.")
+    choice(op, "nonfinite", nonfinite, _POLICIES)
     if gradients is None:
         raise TypeError(
             f"{op}: gradients must be a structure of tensors, got None: the tape found no way "
@@ -109,11 +108,7 @@ def _refuse_xla(op):
 def as_scalar(op, argument, value, low=None, nan=False):
     """A parameter as a scalar tensor, of float64 where the caller gave a plain number."""
     tensor = _number(op, argument, value)
-    if tensor.shape.rank not in (None, 0):
-        raise ValueError(
-            f"{op}: {argument} must be a scalar, got shape {tensor.shape}. For one bound per "
-            f"gradient, call {op} for each."
-        )
+    tensor = scalar(op, argument, tensor, f"For one bound per gradient, call {op} for each.")
     known = tf.get_static_value(tensor)
     if known is not None and known != known and not nan:
         raise ValueError(f"{op}: {argument} must be a number, got NaN. Use inf for no limit.")
@@ -157,26 +152,6 @@ def refuse_complex(op, values):
         )
 
 
-def as_axes(op, axes):
-    """None or a list of ints."""
-    if axes is None:
-        return None
-    axes = list(axes) if isinstance(axes, (list, tuple, range)) else [axes]
-    if not all(isinstance(axis, int) and not isinstance(axis, bool) for axis in axes):
-        raise TypeError(f"{op}: axes must be None, an int or ints, got {axes}.")
-    return axes
-
-
-def check_has_axes(op, values, axes):
-    """Refuse axes that values don't have, where their rank is known."""
-    rank = values.shape.rank
-    if axes and rank is not None and any(not -rank <= axis < rank for axis in axes):
-        raise ValueError(
-            f"{op}: axes names an axis that a gradient of shape {values.shape} doesn't have: "
-            f"{axes}. Clip such gradients apart."
-        )
-
-
 def partners_of(op, gradients, leaves, weights):
     """The weight of each gradient, in a flat list."""
     try:
@@ -194,13 +169,16 @@ def partners_of(op, gradients, leaves, weights):
 def _partner(op, gradients, index, leaf, weight):
     if leaf is None:
         return None
-    if weight is None or not tf.TensorShape(weight.shape).is_compatible_with(leaf.shape):
-        got = "None" if weight is None else f"shape {weight.shape}"
+    place = _place(gradients, index)
+    if weight is None:
+        raise ValueError(f"{op}: weights has None for {place}, its weight must be given.")
+    weight = gradient_tensor(op, f"the one of weights for {place}", weight)
+    if not weight.shape.is_compatible_with(leaf.shape):
         raise ValueError(
-            f"{op}: {_place(gradients, index)} has shape {leaf.shape}, its weight must too, got "
-            f"{got}. Pass the variables that the gradients belong to, in the same order."
+            f"{op}: weights must have the shapes of their gradients, got {weight.shape} for "
+            f"{place}, of shape {leaf.shape}. Pass the variables in the order of the gradients."
         )
-    return tf.convert_to_tensor(weight)
+    return weight
 
 
 def unit_axes(op, weight, axes):
@@ -213,7 +191,7 @@ def unit_axes(op, weight, axes):
         )
     if rank < 2:
         return list(range(rank))
-    check_has_axes(op, weight, axes)
+    check_axes(op, "axes", axes, weight.shape, "a gradient")
     return sorted(axis % rank for axis in axes) if axes else list(range(rank - 1))
 
 

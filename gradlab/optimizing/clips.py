@@ -5,11 +5,9 @@ import functools
 import keras
 import tensorflow as tf
 
-from gradlab.ops.arguments import unconverted
+from gradlab.ops.arguments import as_axes, check_axes, unconverted
 from gradlab.optimizing.arguments import (
-    as_axes,
     as_scalar,
-    check_has_axes,
     check_ordered,
     count_examples,
     leaves_of,
@@ -132,10 +130,10 @@ def clip_by_norm(gradients, clip_norm, axes=None, *, nonfinite="propagate"):
     op = "clip_by_norm"
     leaves = leaves_of(op, gradients, nonfinite)
     bound = as_scalar(op, "clip_norm", clip_norm, low=0)
-    axes = as_axes(op, axes)
+    axes = as_axes(op, "axes", axes)
 
     def shorten(values, _):
-        check_has_axes(op, values, axes)
+        check_axes(op, "axes", axes, values.shape, "a gradient")
         unit, length = norm_of(values, axes)
         return shortened(values, unit, length, at_least_zero(bound, unit.dtype))
 
@@ -247,7 +245,7 @@ def adaptive_clip(gradients, weights, clipping=0.01, eps=1e-3, axes=None, *, non
     partners = partners_of(op, gradients, leaves, weights)
     clipping = as_scalar(op, "clipping", clipping, low=0)
     eps = as_scalar(op, "eps", eps, low=0)
-    axes = as_axes(op, axes)
+    axes = as_axes(op, "axes", axes)
 
     def shorten(leaf, weight):
         if leaf is None:

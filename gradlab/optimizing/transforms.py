@@ -6,7 +6,7 @@ import inspect
 import keras
 import tensorflow as tf
 
-from gradlab.ops.arguments import converted, unconverted
+from gradlab.ops.arguments import converted, flag, unconverted
 from gradlab.serialising import config_of_function, function_of_config
 
 
@@ -62,7 +62,7 @@ def transform_gradients(optimizer, fn, *, with_variables=False, name=None):
     [-0.6 -0.8]
     """
     _check_optimizer(optimizer)
-    _check_fn(fn, with_variables)
+    _check_fn(fn, flag("transform_gradients", "with_variables", with_variables))
     scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
     kind = TransformedLossScaleOptimizer if scales else TransformedOptimizer
     return kind(optimizer, fn, with_variables=with_variables, name=name)
