@@ -56,6 +56,10 @@ NO_CALLBACK = dict.fromkeys(
         "(record_gradient|numpy_op|py_func).*Python.*XLA",
     ),
 )
+NO_SAVING = {"saved": (ValueError, "runs Python, which a SavedModel can't hold")}
+UNTRACKED = {"saved": (AssertionError, "untracked")}
+_ONCE = ((NotImplementedError, tf.errors.UnimplementedError), "can't be differentiated again")
+ONLY_ONCE = {"second order": _ONCE, "forward mode": _ONCE}
 NO_BATCH = dict.fromkeys(
     (*BATCHED, "eager jacobian", "in_function jacobian", "of_function jacobian"),
     (ValueError, "a variable can't record the gradients of a batch|experimental_use_pfor"),
@@ -100,6 +104,38 @@ class _VariableRecorder:
 def _custom(x):
     e = tf.exp(x)
     return e, lambda upstream: upstream * tf.math.conj(e) * 3.0
+
+
+def _slope_of_square(x, upstream):
+    return 2 * x.conj() * upstream if isinstance(x, np.ndarray) else 2 * tf.math.conj(x) * upstream
+
+
+_square_in_numpy = gl.numpy_op(np.square, _slope_of_square)
+_square_by_tensors = gl.numpy_op(np.square, _slope_of_square, rule="tensorflow")
+
+
+def _square_by_py_func(x):
+    y = gl.py_func(np.square, [x], x.dtype, grad=lambda op, g: _slope_of_square(op.inputs[0], g))
+    y.set_shape(x.shape)
+    return y
+
+
+def _on_host(op, f, **cannot):
+    return Case(
+        op,
+        f,
+        lambda xs, gs: [2 * np.conj(xs[0]) * gs[0]],
+        forward=lambda xs: [np.square(xs[0])],
+        cannot=NO_CALLBACK | NO_SAVING | cannot,
+    )
+
+
+def _overridden(op_type, rule, f):
+    return gl.override_gradient({op_type: rule})(f)
+
+
+def _beside_its_double(x):
+    return tf.add_n(gl.clip_gradients_by_global_norm([x, 2 * x], 2.5))
 
 
 def _np(value, dtype=np.float32):
@@ -230,7 +266,7 @@ CASES = {
         "record_gradient", _recorded, lambda xs, gs: [gs[0]], cannot=NO_CALLBACK
     ),
     "record_gradient, variable": Case(
-        "record_gradient", _VariableRecorder(), lambda xs, gs: [gs[0]], cannot=NO_BATCH
+        "record_gradient", _VariableRecorder(), lambda xs, gs: [gs[0]], cannot=NO_BATCH | UNTRACKED
     ),
     "clip_gradient_by_value": Case(
         "clip_gradient_by_value",
@@ -424,5 +460,25 @@ CASES = {
         lambda x: gl.redirected_relu(x - 1.5, tf.zeros([1], tf.bool)),
         lambda x, g, own: own * g,
         shift=1.5,
+    ),
+    "clip_gradients_by_global_norm, of one": Case(
+        "clip_gradients_by_global_norm",
+        _beside_its_double,
+        lambda xs, gs: [3 * _jointly(gs * 2, 2.5)[0]],
+        forward=lambda xs: [3 * xs[0]],
+        linear=False,
+    ),
+    "numpy_op": _on_host("numpy_op", lambda x: _square_in_numpy(x), **ONLY_ONCE),
+    "numpy_op, tensorflow": _on_host("numpy_op", lambda x: _square_by_tensors(x)),
+    "py_func": _on_host("py_func", _square_by_py_func),
+    "override_gradient": Case(
+        "override_gradient",
+        _overridden("Identity", lambda op, g: 5 * g, tf.identity),
+        lambda xs, gs: [5 * gs[0]],
+    ),
+    "register_gradient": Case(
+        "register_gradient",
+        _overridden("Identity", gl.register_gradient(lambda op, g: -3 * g), tf.identity),
+        lambda xs, gs: [-3 * gs[0]],
     ),
 }
