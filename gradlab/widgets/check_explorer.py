@@ -336,7 +336,7 @@ class CheckPlot:
         reach = self.below.get_ylim()[1]
         if 1.1 * size <= reach <= 10 * size:
             return False
-        self.below.set_ylim(-2.2 * size, 2.2 * size)
+        self.below.set_ylim(-3 * size, 3 * size)
         return True
 
     def _set_alpha(self, alpha):

@@ -221,7 +221,17 @@ _MARGIN = 0.3  # where arrows go from the end of a line to the beginning of the 
 _ROW = 0.92
 _BOX = 0.42  # high
 _NUMBERS = np.array([0.5, 0.38])  # wide and high, the value above an edge and the gradient below
-_SHARES = (0.5, 0.42, 0.65, 0.58, 0.35, 0.72, 0.28)  # of an edge, the best place for numbers first
+_SHARES = (
+    0.5,
+    0.42,
+    0.65,
+    0.58,
+    0.35,
+    0.75,
+    0.25,
+    0.85,
+    0.15,
+)  # of an edge, the best place for numbers first
 _APART = 0.045  # from the middle of an edge to the arrow forward, and to the arrow back
 
 
@@ -280,18 +290,19 @@ class Layout:
 
     def _put_numbers(self):
         """For each edge a point of it that is away from the numbers of other edges."""
-        for edge in self.edges:
-            points = self._points(edge)
-            if len(self._paths[edge]) > 2:  # where it passes a column, it has a row to itself
-                places = [np.mean(points[i : i + 2], axis=0) for i in range(1, len(points) - 2, 2)]
+        for edge in sorted(self.edges, key=lambda edge: -len(self._paths[edge])):
+            points = self._points(edge)  # the longest first: they have the fewest places
+            passed = self._paths[edge][1:-1]
+            if passed:  # there it has a row to itself
+                places = [self.places[node] for node in passed]
             else:
                 places = [points[0] + share * (points[1] - points[0]) for share in _SHARES]
             self._numbers[edge] = max(places, key=self._room)
 
     def _room(self, place):
-        """How far a point is from the numbers placed so far, 1 if they just don't overlap."""
+        """How far a point is from the numbers placed so far; 1 if none overlaps."""
         apart = [np.abs(place - other) / _NUMBERS for other in self._numbers.values()]
-        return min((max(both) for both in apart), default=1.0)
+        return min([1.0, *(max(both) for both in apart)])
 
     def _path(self, edge):
         source, op, _ = edge
