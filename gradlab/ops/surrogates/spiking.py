@@ -1,5 +1,6 @@
 """A spike, and what a surrogate is."""
 
+import copy
 import dataclasses
 import functools
 
@@ -70,7 +71,7 @@ def spike(x, surrogate):
         value = heaviside(x)
 
     def derivative(x, *values):
-        own = dataclasses.replace(surrogate, **dict(zip(parameters, values, strict=True)))
+        own = _with(surrogate, zip(parameters, values, strict=True))
         return _derivative(own, x)
 
     return with_derivative("spike", value, x, derivative, parameters.values())
@@ -169,13 +170,21 @@ class Surrogate:
         raise NotImplementedError(f"{type(self).__name__} defines no primitive. Write one.")
 
 
+def _with(surrogate, numbers):
+    """The surrogate with other numbers, which have been checked: no __init__ does so again."""
+    own = copy.copy(surrogate)
+    for name, value in numbers:
+        object.__setattr__(own, name, value)
+    return own
+
+
 def evaluated(formula):
     """Let a method take any float tensor: it sees float32 or float64, and parameters that fit."""
 
     @functools.wraps(formula)
     def method(self, x):
         x = real_tensor(type(self).__name__, x)
-        own = dataclasses.replace(self, **self.fitted(type(self).__name__, x))
+        own = _with(self, self.fitted(type(self).__name__, x).items())
         return tf.cast(formula(own, widened(x)), x.dtype)
 
     method.formula = formula
