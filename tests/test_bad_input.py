@@ -28,6 +28,7 @@ from bad_input import (
     flag,
     function,
     g_of,
+    hold,
     not_negative,
     number,
     op,
@@ -267,7 +268,7 @@ OPS = {
     ),
     "ternary_ste": op(
         gl.ternary_ste,
-        {"x": REAL, "threshold": number(not_negative, none=INF), "clip_value": _LIMIT},
+        {"x": REAL, "threshold": number(not_negative, none=INF, loose=True), "clip_value": _LIMIT},
         surrogate(_ternary, _window),
         threshold=0.5,
         clip_value=1.0,
@@ -738,3 +739,19 @@ def test_in_a_function_of_unknown_shapes(name, argument):
 def test_every_op_and_each_of_its_arguments_has_an_entry():
     rooms = [room for room in _ROOMS if room.startswith("gradlab.ops.")]
     check_all_are_here(OPS, {name: getattr(gl, name) for room in rooms for name in _ROOMS[room]})
+
+
+ENLARGING = {"mask": lambda shape: tf.fill(shape, True), "bits": lambda shape: tf.fill(shape, 3)}
+ENLARGED = [
+    (name, argument)
+    for name, argument in EACH
+    if argument in {*ENLARGING, "scale", "clip_value_min", "clip_value_max", "clip_norm"}
+    or argument in {"threshold", "clip_value", "beta", "alpha", "leak", "low", "high"}
+    or argument in {"negative_slope", "max_value"}
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), ENLARGED)
+def test_a_shape_not_known_before_it_runs_enlarges_nothing(name, argument):
+    make = ENLARGING.get(argument, tf.ones)
+    hold(OPS[name], argument, Odd("too large", lambda: make([4, 2, 3]), shape=True), traced)
