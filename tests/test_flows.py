@@ -122,6 +122,8 @@ def test_an_op_without_a_gradient_passes_none():
 def test_rules_leave_alone_what_only_a_gradient_is_made_with(flows):
     with pytest.raises(ValueError, match=r"rules: .*'Cos'.*It has: Relu, Sin, Square$"):
         flows.check({"Cos": double})
+    with pytest.raises(ValueError, match=r"'Cos'.*It has: Relu, Sin, Square$"):
+        flows(1.0, {"Cos": double})
 
 
 def long_one(x):
