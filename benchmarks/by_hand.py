@@ -282,8 +282,8 @@ _SURROGATES = [
 ]
 
 
-def _of_erf(x):
-    return 2.0 / math.sqrt(math.pi) * tf.exp(-4.0 * tf.square(x))
+def _of_erf(x, alpha=2.0):
+    return alpha / math.sqrt(math.pi) * tf.exp(-tf.square(alpha * x))
 
 
 def _of_s2nn(x):
@@ -293,7 +293,7 @@ def _of_s2nn(x):
 
 def _of_wave(x):
     angle = math.pi / 4.0 * (x - 8.0 * tf.round(x / 8.0))
-    return 0.5 * (tf.cos(angle) + tf.cos(3.0 * angle))
+    return tf.where(tf.math.is_inf(x), 0.0, 0.5 * (tf.cos(angle) + tf.cos(3.0 * angle)))
 
 
 def _of_three_bells(x):
@@ -306,18 +306,18 @@ def _bell(v):
     return tf.exp(-tf.square(v) / 2.0) / math.sqrt(2.0 * math.pi)
 
 
-# The derivative of each family, at the parameters it has by default. All are as right far out as
-# near by: σ(u)(1 − σ(u)) would be shorter, and 0 from u = 17 on.
+# The derivative of each family, with parameters and the defaults that ours has. All are as right
+# far out as near by: σ(u)(1 − σ(u)) would be shorter, and 0 from u = 17 on.
 _FAMILIES = {
-    gl.Sigmoid: lambda x: 4.0 * tf.sigmoid(4.0 * x) * tf.sigmoid(-4.0 * x),
-    gl.FastSigmoid: lambda x: tf.square(tf.math.reciprocal(1.0 + 25.0 * tf.abs(x))),
-    gl.ATan: lambda x: tf.math.reciprocal(1.0 + tf.square(math.pi * x)),
-    gl.Triangular: lambda x: tf.maximum(1.0 - tf.abs(x), 0.0),
-    gl.PiecewiseExp: lambda x: 0.5 * tf.exp(-tf.abs(x)),
+    gl.Sigmoid: lambda x, a=4.0: a * tf.sigmoid(a * x) * tf.sigmoid(-a * x),
+    gl.FastSigmoid: lambda x, a=25.0: tf.square(tf.math.reciprocal(1.0 + tf.abs(a * x))),
+    gl.ATan: lambda x: _atan_slope(x, 2.0),
+    gl.Triangular: lambda x, a=1.0: a * tf.nn.relu(1.0 - tf.abs(a * x)),
+    gl.PiecewiseExp: lambda x, a=1.0: a / 2.0 * tf.exp(-tf.abs(a * x)),
     gl.Erf: _of_erf,
-    gl.SoftSign: lambda x: tf.square(tf.math.reciprocal(1.0 + 2.0 * tf.abs(x))),
-    gl.Boxcar: lambda x: tf.where(tf.abs(x) <= 0.5, 1.0, 0.0),
-    gl.LeakyReLU: lambda x: tf.where(x < 0, 0.1, 1.0),
+    gl.SoftSign: lambda x, a=2.0: a / 2.0 * tf.square(tf.math.reciprocal(1.0 + tf.abs(a * x))),
+    gl.Boxcar: lambda x, a=1.0, leak=0.0: tf.where(tf.abs(a * x) <= 0.5, a, leak),
+    gl.LeakyReLU: lambda x, a=1.0, leak=0.1: tf.where(x < 0, leak, a),
     gl.NonzeroSignLogAbs: lambda x: tf.math.reciprocal(1.0 + tf.abs(x)),
     gl.S2NN: _of_s2nn,
     gl.QPseudoSpike: lambda x: tf.pow(1.0 + 2.0 * tf.abs(x), -2.0),
