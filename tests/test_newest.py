@@ -14,7 +14,9 @@ class Desk:
 
     def __init__(self):
         self.gates, self.begun, self.shown, self.waited = {}, [], [], []
-        self.newest = Newest(self.work, lambda *pair: self.shown.append(pair), self.waited.append)
+        self.newest = Newest(
+            self.work, lambda *pair: self.shown.append(pair), self.waited.append, threading.RLock()
+        )
 
     def work(self, asked):
         self.begun.append(asked)

@@ -49,8 +49,8 @@ class Explorer:
         self._params = {param.name: param for param in params}
         self._presets = self._checked_presets(presets or {})
         self._controls = {param.name: control_for(param) for param in params}
-        self._newest = Newest(self._attempt, self._finish, self._wait)
         self.view = FigureView(plot.figure, plot.animated)
+        self._newest = Newest(self._attempt, self._finish, self._wait, self.view.lock)
         self.widget = self._make_widget()
         for control in self._controls.values():
             control.observe(self._on_change, "value")
@@ -88,7 +88,7 @@ class Explorer:
         if self._found is None:
             raise ValueError("there is nothing to pin yet: no setting could be drawn")
         self.pinned, found = self._found
-        with self._newest.lock:
+        with self.view.lock:
             self._pin(found)
         return self._after_pinning("Unpin")
 
@@ -97,7 +97,7 @@ class Explorer:
         if self.pinned is None:
             return self
         self.pinned = None
-        with self._newest.lock:
+        with self.view.lock:
             self._plot.unpin()
         return self._after_pinning("Pin")
 

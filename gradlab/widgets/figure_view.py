@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,8 @@ class FigureView(anywidget.AnyWidget):
     the page has for it, its height kept, at the density of the display and in light or dark
     colours, as the page is; matplotlib's ``resize_event`` tells of a new size.
 
+    Who moves artists in a thread holds `lock`, under which it draws.
+
     What a reader reads beside the pointer is `readout(axes, x, y)`: by default the values there
     of all lines that have a label. Set another function for another text.
 
@@ -86,6 +89,7 @@ class FigureView(anywidget.AnyWidget):
 
     def __init__(self, fig, animated=(), alt="a figure"):
         _take_from_pyplot(fig)
+        self.lock = threading.RLock()
         self.figure = fig
         self._canvas = _Canvas(fig)
         self._natural = _Look(tuple(fig.get_size_inches()), fig.dpi)
@@ -109,18 +113,19 @@ class FigureView(anywidget.AnyWidget):
         if not self._animated:
             self.redraw()
             return
-        self._canvas.restore_region(self._region)
-        self._draw_animated()
-        self._send_frame()
+        with self.lock:
+            self._canvas.restore_region(self._region)
+            self._draw_animated()
+            self._send_frame()
 
     def redraw(self):
         """Draw all of it anew, such as after a change of limits, and send the frame."""
-        self._put_on(self._wanted())
-        self._canvas.draw()
-        self._region = self._canvas.copy_from_bbox(self.figure.bbox)
-        self._kept = self._flat_pixels().copy()
-        self._draw_animated()
-        with self.hold_sync():
+        with self.lock, self.hold_sync():
+            self._put_on(self._wanted())
+            self._canvas.draw()
+            self._region = self._canvas.copy_from_bbox(self.figure.bbox)
+            self._kept = self._flat_pixels().copy()
+            self._draw_animated()
             self.width = round(self._look.size[0] * self._natural.dpi)
             self.places = _places(self.figure)
             self._send_background()
@@ -208,16 +213,17 @@ class FigureView(anywidget.AnyWidget):
 
     @contextlib.contextmanager
     def _drawn_as(self, look):
-        shown = self._look
-        self._put_on(look)
-        try:
-            self._canvas.draw()
-            self._draw_animated()
-            yield
-        finally:
-            self._put_on(shown)
-            self._canvas.draw()
-            self._draw_animated()
+        with self.lock:
+            shown = self._look
+            self._put_on(look)
+            try:
+                self._canvas.draw()
+                self._draw_animated()
+                yield
+            finally:
+                self._put_on(shown)
+                self._canvas.draw()
+                self._draw_animated()
 
     @traitlets.observe("room", "pixel_ratio", "theme")
     def _follow_page(self, _):

@@ -15,21 +15,23 @@ class Newest:
         show: is given what was asked and the answer, in one thread at a time. An answer that
             comes after a newer one was asked for is dropped.
         wait: is given what was asked, where the answer isn't there after ``PATIENCE``.
-
-    Whoever touches what ``show`` touches holds its ``lock``.
+        lock: an RLock, held while ``show`` and ``wait`` run: whoever touches what they touch holds
+            it too.
 
     A thread lives as long as its work: none is left where nothing is being done.
 
-    >>> newest = Newest(lambda asked: 2 * asked, lambda asked, answer: print(asked, answer), print)
+    >>> def show(asked, answer):
+    ...     print(asked, answer)
+    >>> newest = Newest(lambda asked: 2 * asked, show, print, threading.RLock())
     >>> newest.now(1)
     1 2
     >>> newest.soon(2)
     2 4
     """
 
-    def __init__(self, work, show, wait):
+    def __init__(self, work, show, wait, lock):
         self._work, self._show, self._wait = work, show, wait
-        self.lock = threading.RLock()
+        self._lock = lock
         self._turn, self._shown, self._running, self._queued = 0, 0, 0, None
 
     def now(self, asked):
@@ -39,17 +41,17 @@ class Newest:
     def soon(self, asked):
         """Work in a thread; return when the answer shows, or after ``PATIENCE``."""
         turn = self._next()
-        with self.lock:
+        with self._lock:
             self._queued = (turn, asked)
             thread = self._start() if self._running < _MOST else None
         if thread:
             thread.join(PATIENCE)
-        with self.lock:
+        with self._lock:
             if self._shown < turn == self._turn:
                 self._wait(asked)
 
     def _next(self):
-        with self.lock:
+        with self._lock:
             self._turn += 1
             return self._turn
 
@@ -70,17 +72,17 @@ class Newest:
             raise
 
     def _take(self):
-        with self.lock:
+        with self._lock:
             mine, self._queued = self._queued, None
             return mine or self._end()
 
     def _end(self):
-        with self.lock:
+        with self._lock:
             self._running -= 1
 
     def _answer(self, turn, asked):
         answer = self._work(asked)
-        with self.lock:
+        with self._lock:
             if turn == self._turn:
                 self._shown = turn
                 self._show(asked, answer)
