@@ -518,7 +518,7 @@ class LogTailedReLU(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return leak where x < 0, α where αx ≤ 1, else 1/x."""
-        above = self.alpha * tf.math.reciprocal(tf.maximum(self.alpha * x, 1.0))
+        above = tf.math.reciprocal(tf.maximum(x, 1.0 / self.alpha))
         return either(x < 0, self.leak, above, x)
 
     @unconverted
@@ -570,7 +570,7 @@ class SquarewaveFourierSeries(Surrogate):
     def derivative(self, x):
         """Return α Σ cos((2i − 1) παx/2), with i = 1 … terms."""
         angle, has_phase = self._angle(x)
-        total = tf.add_n([tf.cos(odd * angle) for odd in self._odd()])
+        total = sum((tf.cos(odd * angle) for odd in self._odd()), tf.cos(angle))
         return self.alpha * total * one_where(has_phase, x)
 
     @unconverted
@@ -578,18 +578,19 @@ class SquarewaveFourierSeries(Surrogate):
     def primitive(self, x):
         """Return ½ + 2/π Σ sin((2i − 1) παx/2) / (2i − 1), with i = 1 … terms."""
         angle, _ = self._angle(x)
-        return 0.5 + tf.add_n([2 / math.pi / odd * tf.sin(odd * angle) for odd in self._odd()])
+        total = sum((tf.sin(odd * angle) / odd for odd in self._odd()), tf.sin(angle))
+        return 0.5 + 2.0 / math.pi * total
 
     def _odd(self):
-        return [2.0 * i + 1.0 for i in range(self.terms)]
+        """The odd numbers after 1, one a term."""
+        return [2.0 * i + 1.0 for i in range(1, self.terms)]
 
     def _angle(self, x):
-        """παx/2 between −π and π, and where it is known: elsewhere it is 0."""
+        """παx/2 between −π and π, and whether it is known: it is 0 where it isn't."""
         u = self.alpha * x
-        has_phase = tf.logical_not(tf.math.is_inf(u))
-        u = tf.where(has_phase, u, tf.zeros_like(u))
-        # Floats are divided by 4, rounded and subtracted without error.
-        return math.pi / 2 * (u - 4.0 * tf.stop_gradient(tf.round(u / 4.0))), has_phase
+        finite = clamped(u, x.dtype.max)
+        # Floats are divided by 4, rounded and subtracted without error; to round has no gradient.
+        return math.pi / 2 * (finite - 4.0 * tf.round(finite / 4.0)), tf.equal(finite, u)
 
 
 @dataclasses.dataclass(frozen=True)
