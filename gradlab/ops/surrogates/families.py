@@ -24,7 +24,6 @@ from gradlab.ops.surrogates.stepping import (
     exponent_limit,
     log1p_of_product,
     log_beyond,
-    one_where,
     positive,
     product_or_zero,
 )
@@ -391,7 +390,7 @@ class NonzeroSignLogAbs(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α / (1 + α|x|)."""
-        return self.alpha * tf.math.reciprocal(1.0 - downhill(self.alpha * x))
+        return tf.math.reciprocal(1.0 / self.alpha - downhill(x))
 
     @unconverted
     @evaluated
@@ -539,7 +538,7 @@ class SquarewaveFourierSeries(Surrogate):
         primitive:  ½ + 2/π Σ sin((2i − 1) παx/2) / (2i − 1)
 
     The wave has a period of 4/α. Its derivative is negative on the way down, from |αx| = 1 on.
-    Where there is no phase, at ±∞ or where αx overflows, the derivative is 0 and the primitive ½.
+    Where there is no phase, at ±∞ or where αx/4 overflows, the derivative is 0 and the primitive ½.
 
     Args:
         alpha: number above 0, or tensor that broadcasts to x; the derivative at 0 is alpha times
@@ -569,9 +568,9 @@ class SquarewaveFourierSeries(Surrogate):
     @evaluated
     def derivative(self, x):
         """Return α Σ cos((2i − 1) παx/2), with i = 1 … terms."""
-        angle, has_phase = self._angle(x)
+        angle, is_lost = self._angle(x)
         total = sum((tf.cos(odd * angle) for odd in self._odd()), tf.cos(angle))
-        return self.alpha * total * one_where(has_phase, x)
+        return either(is_lost, 0.0, self.alpha * total, x)
 
     @unconverted
     @evaluated
@@ -586,11 +585,11 @@ class SquarewaveFourierSeries(Surrogate):
         return [2.0 * i + 1.0 for i in range(1, self.terms)]
 
     def _angle(self, x):
-        """παx/2 between −π and π, and whether it is known: it is 0 where it isn't."""
-        u = self.alpha * x
-        finite = clamped(u, x.dtype.max)
-        # Floats are divided by 4, rounded and subtracted without error; to round has no gradient.
-        return math.pi / 2 * (finite - 4.0 * tf.round(finite / 4.0)), tf.equal(finite, u)
+        """παx/2 between −π and π, and whether it is lost, where it is 0."""
+        periods = self.alpha / 4.0 * x
+        finite = clamped(periods, x.dtype.max)
+        # The difference is exact, and to round has no gradient.
+        return 2.0 * math.pi * (finite - tf.round(finite)), tf.math.is_inf(periods)
 
 
 @dataclasses.dataclass(frozen=True)
