@@ -635,6 +635,6 @@ def _check_close(one, other, dtype):
         return
     real = dtype.real_dtype
     with np.errstate(all="ignore"):
-        other = np.asarray(tf.cast(other, dtype)).astype(other.dtype)
+        other = np.asarray(tf.cast(other, dtype)).astype(one.dtype)
     rtol = {tf.bfloat16: 4e-2, tf.float16: 4e-3}.get(real, 1e-5)
     np.testing.assert_allclose(one, other, rtol=rtol, atol=max(rtol / 10, 1e-6))

@@ -1075,7 +1075,7 @@ def test_a_bad_rule_whose_shape_shows_only_when_it_runs():
         ({"Relu": 7.0}, TypeError, "the rule for Relu must be a function.*got 7.0"),
         ({tf.nn.relu: seven}, TypeError, "an op type must be a string like 'Relu'"),
         ({"Relu": "unheard of"}, ValueError, "no gradient is registered as 'unheard of'"),
-        ({"PartitionedCall": seven}, ValueError, "name their types"),
+        ({"PartitionedCall": seven}, ValueError, "give their types"),
     ],
 )
 def test_bad_arguments(rules, error, message):

@@ -326,6 +326,8 @@ def shaped_like(like, value):
 
 
 def _same_size(value, like):
+    if like.shape.is_fully_defined():
+        return tf.ensure_shape(value, like.shape)
     # Shapes known only when it runs: a reshape that fails where they differ in size.
     reshaped = tf.reshape(value, tf.shape(like))
     reshaped.set_shape(like.shape)
