@@ -304,6 +304,20 @@ def test_the_verdict_is_that_of_the_oracle(powers, factor):
     assert reported.ok is not differ
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-166, 1e166, 1e290])
+@pytest.mark.parametrize("factor", [1.0, 0.99])
+def test_functions_of_any_size_are_judged_alike(size, factor):
+    f = rule(lambda x: size * tf.sin(x), lambda g, x: g * factor * size * tf.cos(x))
+    for mode in (REVERSE, {"order": 1, "modes": ("reverse", "forward")}):
+        check = gl.check_gradient(f, np.array([0.3, 0.9, 1.7]), **mode)
+        assert [part.verdict == "pass" for part in check.parts][0] is (factor == 1.0), str(check)
+
+
+def test_no_tolerance_at_all_is_no_division_by_zero():
+    wrong = rule(tf.sin, lambda g, x: 0.9 * g * tf.cos(x))
+    assert not gl.check_gradient(wrong, [0.3, 0.9], rtol=0.0, **REVERSE).ok
+
+
 def test_no_gradient_where_there_is_a_slope():
     check = gl.check_gradient(lambda x: tf.stop_gradient(x) ** 2, [1.0, 5.0], **REVERSE)
     assert "at args[0][1], of output[1]: gradient 0, slope 10, off by 10" in str(check)

@@ -464,3 +464,37 @@ def test_what_swapping_says_of_bad_input():
     learned = keras.Sequential([keras.Input([3]), keras.layers.PReLU(name="p")])
     with pytest.raises(ValueError, match="in p has weights"):
         gl.swap_activations(learned, {keras.layers.PReLU: "relu"})
+
+
+@pytest.mark.parametrize("built_before", [False, True])
+@pytest.mark.parametrize("place", ["eager", "in a function"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        gl.override_gradient({"Relu": gl.guided_rule})(tf.nn.relu),
+        tf.function(gl.guided_relu, autograph=False),
+        tf.function(lambda x: gl.clip_gradient_by_norm(x, 1.0), autograph=False),
+    ],
+    ids=["rule", "rectifier", "clip"],
+)
+def test_forward_mode_of_an_inner_function_raises_even_where_reverse_mode_came_before(
+    f, place, built_before
+):
+    x = tf.constant([1.0, -2.0, 3.0])
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    def tangent():
+        if built_before:
+            gradient()
+        with tf.autodiff.ForwardAccumulator(x, -x) as accumulator:
+            y = f(x)
+        return accumulator.jvp(y)
+
+    run = tangent if place == "eager" else tf.function(tangent, autograph=False)
+    with pytest.raises(NotImplementedError, match="has no forward mode"):
+        run()

@@ -235,15 +235,19 @@ def _tangents(subject):
 
 
 def _tangents_agree(subject, tangents):
-    """Each tangent against the product of that output's own gradients with the direction."""
+    """Each tangent against that output's own gradients, for upstreams of either sign."""
+    return _tangents_differ(subject, tangents, 1.0) or _tangents_differ(subject, tangents, -1.0)
+
+
+def _tangents_differ(subject, tangents, one):
     rtol, direction = subject.rtol_for(subject.eps), lv.to_vector(subject.tangents())
-    for k, i, gradients in subject.row_gradients():
-        terms = lv.to_vector(gradients) * direction
+    for k, i, gradients in subject.row_gradients(one):
+        terms = one * lv.to_vector(gradients) * direction
         tangent = float(np.real(np.asarray(tangents[k]).flat[i]))
         if not abs(tangent - terms.sum()) <= rtol * np.abs(terms).sum():
             return (
                 f"the tangent of element {i} of {subject.outs[k].name} is {figure(tangent)}, "
-                f"where reverse mode gives {figure(terms.sum())}"
+                f"where reverse mode gives {figure(terms.sum())} for an upstream of {one:g}"
             )
     return ""
 

@@ -112,12 +112,14 @@ class Subject:
             for k in (1, 1.125, 0.875)
         ]
 
-    def row_gradients(self):
-        """Some elements of the results, each with its gradients for an upstream of one."""
+    def row_gradients(self, one=1.0):
+        """Some elements of the results, each with its gradients for an upstream of one there."""
         sizes = [int(np.prod(leaf.shape, dtype=int)) for leaf in self.outs]
         places = [(k, i) for k, size in enumerate(sizes) for i in range(size)]
         picked = places[:: max(1, len(places) // _ROWS)][:_ROWS]
-        return [(k, i, self.run(self.tensors, self._one_hot(k, i)).gradients) for k, i in picked]
+        upstreams = [self._one_hot(k, i, one) for k, i in picked]
+        gradients = [self.run(self.tensors, each).gradients for each in upstreams]
+        return [(*place, each) for place, each in zip(picked, gradients, strict=True)]
 
     def tangents(self):
         """A direction for each tensor."""
@@ -142,10 +144,10 @@ class Subject:
         names = ([leaf.name for leaf in leaves] for leaves in (self.outs, self.leaves))
         return differences(got, expected, rtol, *names)
 
-    def _one_hot(self, k, i):
+    def _one_hot(self, k, i, one):
         hot = [tf.zeros(leaf.shape, leaf.dtype) for leaf in self.outs]
         flat = np.zeros(int(np.prod(self.outs[k].shape, dtype=int)))
-        flat[i] = 1.0
+        flat[i] = one
         hot[k] = tf.cast(tf.reshape(flat, self.outs[k].shape), self.outs[k].dtype)
         return hot
 

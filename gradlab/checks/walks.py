@@ -165,9 +165,7 @@ class Walk:
         likely = np.argsort(-np.abs(slopes.central[0]), kind="stable")[:_OUTPUTS]
         found = [self._one_output(slopes, element, k) for k in {*likely.tolist(), element % size}]
         wrong = [difference for difference in found if not difference.error <= difference.allowed]
-        return max(
-            wrong, key=lambda d: np.nan_to_num(d.error / d.allowed, nan=np.inf), default=None
-        )
+        return max(wrong, key=_times_too_far, default=None)
 
     def _one_output(self, slopes, element, output):
         weights = np.eye(1, self.rows.value.size, output)[0]
@@ -242,8 +240,8 @@ class Projected:
     def size_of(self, slopes, which):
         """The size of what was summed along each ray."""
         del which
-        gradient = np.where(np.isfinite(self.gradient), self.gradient, 0.0)
-        return np.sqrt(slopes.rays**2 @ gradient**2)
+        gradient, unit = _in_units(np.where(np.isfinite(self.gradient), self.gradient, 0.0))
+        return unit * np.sqrt(slopes.rays**2 @ gradient**2)
 
     def fold(self, matrix):
         """Outputs become one."""
@@ -257,11 +255,13 @@ class Projected:
     def size(self, matrix):
         """The size of what the projection sums."""
         with np.errstate(invalid="ignore"):
-            return np.sqrt(self.fold((matrix * self.weights) ** 2))
+            matrix, unit = _in_units(matrix * self.weights)
+            return unit * np.sqrt(self.fold(matrix**2))
 
     def weight(self, matrix):
         """How much the projection stretches each ray's slopes."""
         with np.errstate(invalid="ignore", divide="ignore"):
+            matrix, _ = _in_units(matrix)
             stretch = self.size(matrix) / np.sqrt(self.fold(matrix**2))
         return np.where(np.isfinite(stretch) & (stretch > 0), stretch, 1.0)
 
@@ -391,6 +391,19 @@ def _allowed(reported, slopes, which, walk):
     return walk.rtol * size + walk.settings.atol + np.nan_to_num(rounding, nan=0.0, posinf=0.0)
 
 
+def _in_units(matrix):
+    """A matrix in units of its largest entry, whose squares stay in range, and that unit."""
+    unit = np.abs(matrix).max(where=np.isfinite(matrix), initial=0.0) or 1.0
+    return matrix / unit, unit
+
+
+def _times_too_far(difference):
+    """How many times what is allowed an error is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.float64(difference.error) / difference.allowed
+    return np.nan_to_num(times, nan=np.inf)
+
+
 def _close(said, slope, allowed):
     with np.errstate(invalid="ignore"):
         return np.abs(said - slope) <= allowed
@@ -427,7 +440,7 @@ def _followed(cells, rays):
     if not cells.failed.all():
         return None
     with np.errstate(invalid="ignore"):
-        errors = cells.reported - cells.slope
+        errors, _ = _in_units(cells.reported - cells.slope)
         lengths = np.linalg.norm(errors) * np.linalg.norm(rays, axis=0)
         follows = np.abs(errors @ rays) > _FOLLOWS * lengths
     return follows.astype(float) if follows.sum() == 1 else None

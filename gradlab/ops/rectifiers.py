@@ -18,7 +18,12 @@ from gradlab.ops.arguments import (
     refuse_complex_tensor,
     unconverted,
 )
-from gradlab.ops.substituting import is_transposing, no_forward_mode, substitute
+from gradlab.ops.substituting import (
+    is_transposing,
+    no_forward_mode,
+    only_in_reverse,
+    substitute,
+)
 from gradlab.ops.surrogates.stepping import product_or_zero
 
 
@@ -325,7 +330,8 @@ def _form(rule, op, upstream):
             f"with negative_slope and max_value: what arrives there has the other sign. Take a "
             f"LeakyReLU, or swap_activations for ReLU."
         )
-    return gradient_tensor(rule, "upstream", upstream), op.inputs[0], *_FORMS[of](op)
+    (upstream,) = only_in_reverse(rule, [gradient_tensor(rule, "upstream", upstream)])
+    return upstream, op.inputs[0], *_FORMS[of](op)
 
 
 def _is_mirrored(op):

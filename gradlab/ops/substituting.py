@@ -68,6 +68,21 @@ def no_forward_mode(name):
     return forward
 
 
+def only_in_reverse(name, upstreams):
+    """Return upstreams for a rule that isn't linear in them.
+
+    Forward mode may find a gradient built already for reverse mode, and transpose it: in a graph,
+    these upstreams refuse then.
+    """
+    if tf.executing_eagerly():
+        return upstreams
+    return substitute(name, upstreams, upstreams, _same, [], no_forward_mode(name))
+
+
+def _same(upstreams, _):
+    return upstreams
+
+
 def _in_eager(name, values, inputs, rule, params, forward):
     # What tf.identity does in eager mode, but for the recording: no memory is copied.
     ys = [value._copy_nograd() for value in values]
@@ -150,6 +165,7 @@ class _Layout:
         if self.forward and is_transposing():
             gradients = self.forward(upstreams)
         else:
+            upstreams = only_in_reverse(self.name, upstreams) if self.forward else upstreams
             gradients = self.rule(upstreams, self.params(op.inputs[self.n_tensors :]))
         absent = [None] * (len(op.inputs) - self.n_tensors)
         return [None] * self.n_values + list(gradients) + absent
@@ -223,12 +239,13 @@ class _Batched:
 def is_transposing():
     """Tell whether TensorFlow is asking for a gradient only to transpose it for forward mode.
 
-    It has no way to say so, but for the frames that ask.
+    It has no way to say so, but for the frames that ask. Recording an operation asks for a
+    gradient at once only for forward mode: a tape asks later.
     """
     frame = sys._getframe(1)
     while frame is not None:
         asks = frame.f_code.co_name
-        if asks == "_jvp_helper":
+        if asks in ("_jvp_helper", "record_operation"):
             return True
         if asks == "_build_functions_for_outputs" and frame.f_locals.get("input_tangents"):
             return True
