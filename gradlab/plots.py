@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gradlab.curves import Curve
 from gradlab.reducing import shown
 
 # Okabe and Ito's colours, told apart by all eyes; a line style each for where colour is lost.
@@ -56,6 +57,8 @@ class CurvePlot:
     """
 
     def __init__(self, curve, others=(), xlabel="x"):
+        if not isinstance(curve, Curve):
+            raise TypeError(f"curve: got {curve!r}; give a Curve, as gl.curve returns it")
         self.figure = Figure(figsize=(7.2, 5.0), dpi=100, layout="constrained")
         canvas = FigureCanvasAgg(self.figure)
         canvas.mpl_connect("resize_event", self._on_resize)
@@ -403,8 +406,13 @@ def plot_check(check):
         A matplotlib `Figure`.
 
     Raises:
+        TypeError: it is no GradientCheck.
         ValueError: nothing was measured, because f is random or its rule raises.
     """
+    if not hasattr(check, "parts"):
+        raise TypeError(
+            f"check: got {check!r}; give what check_gradient or check_surrogate returns"
+        )
     parts = [part for part in check.parts if part.slope is not None]
     if not parts:
         raise ValueError(f"nothing to draw, as nothing was measured: {check}")

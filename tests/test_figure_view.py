@@ -337,3 +337,8 @@ def test_transparent_paper_lies_on_that_of_the_page():
     assert (painted(view) == 255).all()
     view.theme = "dark"
     assert (painted(view) == 0x11).all()
+
+
+def test_what_is_no_figure_is_named():
+    with pytest.raises(TypeError, match="fig: got 'x'; give a matplotlib Figure"):
+        gl.FigureView("x")

@@ -7,7 +7,7 @@ from matplotlib.backend_bases import ResizeEvent
 from matplotlib.colors import to_rgb
 
 from gradlab.curves import Curve, Evaluator, curve
-from gradlab.plots import _PARTED, PINNED, PROBE, STYLES, CurvePlot
+from gradlab.plots import _PARTED, PINNED, PROBE, STYLES, CurvePlot, plot_check
 from gradlab.widgets.dark import darkened
 
 
@@ -134,6 +134,13 @@ def test_fading_is_undone_by_the_next_curve(plot):
     assert lines(plot)["forward"].get_alpha() < 0.5
     plot.update(plot.curve)
     assert lines(plot)["forward"].get_alpha() == 1
+
+
+def test_what_is_no_curve_or_check_is_named():
+    with pytest.raises(TypeError, match="curve: got None; give a Curve"):
+        CurvePlot(None)
+    with pytest.raises(TypeError, match="check: got 'x'; give what check_gradient"):
+        plot_check("x")
 
 
 def test_no_two_lines_share_colour_or_style():

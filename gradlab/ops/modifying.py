@@ -195,7 +195,8 @@ def record_gradient(x, record):
 
     A callable sees values, not symbols, in eager mode and in a ``tf.function``, where it runs on
     the host through ``tf.py_function``: once for each time that g is computed, not again when g
-    itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch.
+    itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch,
+    and once alone before it, where a single upstream arrives for all of it.
     XLA can't call Python, so that ``jit_compile`` raises, and a SavedModel can't hold it: once
     loaded, the gradient passes unrecorded. A variable records in both, but can't take a batch.
 

@@ -24,7 +24,7 @@ from gradlab.ops.substituting import (
     only_in_reverse,
     substitute,
 )
-from gradlab.ops.surrogates.stepping import product_or_zero
+from gradlab.ops.surrogates.stepping import as_dtype, product_or_zero
 
 
 @unconverted
@@ -269,7 +269,7 @@ def _switch(op, active, x):
 
 def _forward(x, slope, top):
     y = tf.nn.relu(x) if _is_zero(slope) else tf.where(x < 0, product_or_zero(x, slope), x)
-    return tf.minimum(y, tf.cast(top, x.dtype)) if _is_bound(top) else y
+    return tf.minimum(y, as_dtype(top, x.dtype)) if _is_bound(top) else y
 
 
 def _is_bound(top):

@@ -15,6 +15,7 @@ import traitlets
 from matplotlib.backend_bases import ResizeEvent
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from PIL import Image
 
 from gradlab.widgets.dark import PAPER, DarkRenderer, darkened_svg, is_light
@@ -88,6 +89,8 @@ class FigureView(anywidget.AnyWidget):
     probe_track = traitlets.Dict().tag(sync=True)
 
     def __init__(self, fig, animated=(), alt="a figure"):
+        if not isinstance(fig, Figure):
+            raise TypeError(f"fig: got {fig!r}; give a matplotlib Figure, such as axes.figure")
         _take_from_pyplot(fig)
         self.lock = threading.RLock()
         self.figure = fig

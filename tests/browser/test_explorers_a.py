@@ -59,6 +59,15 @@ def follows(page, explorer, action):
     return digest_of(explorer)
 
 
+def settled(page, slider):
+    """A slider's value, once what moved it before has come back from the kernel."""
+    values = [None, slider.input_value()]
+    while values[-1] != values[-2]:
+        page.wait_for_timeout(500)
+        values.append(slider.input_value())
+    return float(values[-1])
+
+
 def slider_of(explorer, name):
     return explorer.get_by_role("slider", name=f"{name} slider")
 
@@ -83,7 +92,7 @@ def test_a_slider_by_keyboard(page, explorer):
     name, found = explorer
     slider = slider_of(found, SLIDERS[name])
     slider.focus()
-    before = float(slider.input_value())
+    before = settled(page, slider)
     follows(page, found, lambda: slider.press("ArrowLeft"))
     assert float(slider.input_value()) == pytest.approx(
         before - float(slider.get_attribute("step"))

@@ -211,11 +211,14 @@ def test_buttons_save_the_figure_as_it_is_shown(opened, format_):
 @pytest.mark.parametrize("density", [1, 2])
 def test_it_is_crisp_and_as_wide_as_its_column(opened, density):
     page = opened(device_scale_factor=density)
-    expect(picture(page)).to_have_attribute("width", f"{840 * density}", timeout=30_000)
-    expect(picture(page)).to_have_attribute("height", f"{300 * density}")
-    assert picture(page).bounding_box()["width"] == 840
-    page.set_viewport_size({"width": 900, "height": 1500})
     column = page.locator(".gradlab-column").first
+    # At most 1.4 times what it was made with; a scroll bar may leave it less.
+    widest = min(840, int(column.bounding_box()["width"]))
+    assert widest > 700
+    expect(picture(page)).to_have_attribute("width", f"{widest * density}", timeout=30_000)
+    expect(picture(page)).to_have_attribute("height", f"{300 * density}")
+    assert picture(page).bounding_box()["width"] == pytest.approx(widest, abs=1)
+    page.set_viewport_size({"width": 900, "height": 1500})
 
     def fits():
         width = int(column.bounding_box()["width"])

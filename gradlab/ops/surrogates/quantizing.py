@@ -18,6 +18,7 @@ from gradlab.ops.arguments import (
 )
 from gradlab.ops.substituting import substitute
 from gradlab.ops.surrogates.stepping import (
+    as_dtype,
     finite,
     one_where,
     positive,
@@ -173,7 +174,7 @@ def _scaled(x, scale, bottom, top):
 
 
 def _like(x, value):
-    return tf.cast(value, x.dtype)
+    return as_dtype(value, x.dtype)
 
 
 def _as_it_is(upstreams, _):

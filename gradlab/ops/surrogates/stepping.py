@@ -31,7 +31,10 @@ def widened(x):
 
 def as_dtype(x, dtype):
     """Return x in a dtype: at once where it has that one, which tf.cast takes longer to see."""
-    return x if getattr(x, "dtype", None) == dtype else tf.cast(x, dtype)
+    if getattr(x, "dtype", None) == dtype:
+        return x
+    # tf.cast would round a Python number to float32 first.
+    return tf.cast(x, dtype) if tf.is_tensor(x) else tf.constant(x, dtype)
 
 
 def wide(dtype):
