@@ -176,7 +176,25 @@ def test_record_sees_a_batch_for_which_one_upstream_arrives():
 
     gradients = tf.vectorized_map(of_row, x)
     np.testing.assert_array_equal(gradients, [upstream, upstream])
-    np.testing.assert_array_equal(seen[-1], [upstream, upstream])
+    np.testing.assert_array_equal(seen, [[upstream, upstream]])
+
+
+def test_record_has_forward_mode_where_reverse_mode_came_before():
+    seen, x = [], tf.constant([1.0, 2.0])
+    f = tf.function(lambda x: gl.record_gradient(x, seen.append), autograph=False)
+
+    @tf.function(autograph=False)
+    def tangent():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        gradient = tape.gradient(y, x)
+        with tf.autodiff.ForwardAccumulator(x, -x) as accumulator:
+            y = f(x)
+        return accumulator.jvp(y), gradient
+
+    np.testing.assert_array_equal(tangent()[0], [-1.0, -2.0])
+    assert numbers(seen) == [[1.0, 1.0]] * 2  # the second are TensorFlow's, as the docstring says
 
 
 def test_record_takes_a_variable_under_xla():

@@ -195,8 +195,9 @@ def record_gradient(x, record):
 
     A callable sees values, not symbols, in eager mode and in a ``tf.function``, where it runs on
     the host through ``tf.py_function``: once for each time that g is computed, not again when g
-    itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch,
-    and once alone before it, where a single upstream arrives for all of it.
+    itself is differentiated; in a jacobian or under ``vectorized_map``, once for the whole batch.
+    Forward mode records nothing, but for the ones that TensorFlow sends through a ``tf.function``
+    inside another whose gradient it has built before.
     XLA can't call Python, so that ``jit_compile`` raises, and a SavedModel can't hold it: once
     loaded, the gradient passes unrecorded. A variable records in both, but can't take a batch.
 
@@ -252,7 +253,10 @@ def _assigning(upstream, handle, shape):
         # The op itself would put a value of any shape into the variable.
         fitting = tf.ensure_shape(upstream, shape)
         done = tf.raw_ops.AssignVariableOp(resource=handle, value=fitting)
-    return _after(done, _refuse_batch, upstream)
+    if done is None:  # in eager mode
+        return upstream
+    done.pfor_converter = _refuse_batch
+    return _after(done, upstream)
 
 
 def _refuse_batch(_):
@@ -278,25 +282,27 @@ class _Calling:
             graph = ops.get_default_graph()
             refuse_xla("record_gradient with a callable", graph, "give it a tf.Variable")
             done = self._on_host(upstream)
-        return _after(done, self._on_batch, upstream)
+        return _after(done, upstream)
 
     def _on_host(self, upstream):
+        replaced = []
+
         def call(upstream):
-            self.record(upstream)
+            if not replaced:
+                self.record(upstream)
+
+        def on_batch(pfor_input):
+            replaced.append(True)  # vectorized_map runs what it has replaced all the same
+            pfor_input.stack_inputs()  # the same upstream may arrive for the whole batch
+            return self._on_host(pfor_input.stacked_input(0))
 
         done = tf.py_function(call, [upstream], [], node_name("record_gradient"))
         hold_with_graphs(ops.get_default_graph())
+        done.pfor_converter = on_batch
         return done
 
-    def _on_batch(self, pfor_input):
-        pfor_input.stack_inputs()  # the same upstream may arrive for the whole batch
-        return self._on_host(pfor_input.stacked_input(0))
 
-
-def _after(done, pfor_converter, upstream):
-    """``upstream``, once ``done`` is; with what vectorized_map does instead of ``done``."""
-    if done is None:
-        return upstream
-    done.pfor_converter = pfor_converter
+def _after(done, upstream):
+    """``upstream``, once ``done`` is."""
     with tf.control_dependencies([done]):
         return tf.identity(upstream)

@@ -19,9 +19,9 @@ from gradlab.ops.arguments import (
     unconverted,
 )
 from gradlab.ops.substituting import (
+    guarded,
     is_transposing,
     no_forward_mode,
-    only_in_reverse,
     substitute,
 )
 from gradlab.ops.surrogates.stepping import as_dtype, product_or_zero
@@ -330,7 +330,8 @@ def _form(rule, op, upstream):
             f"with negative_slope and max_value: what arrives there has the other sign. Take a "
             f"LeakyReLU, or swap_activations for ReLU."
         )
-    (upstream,) = only_in_reverse(rule, [gradient_tensor(rule, "upstream", upstream)])
+    upstreams = [gradient_tensor(rule, "upstream", upstream)]
+    (upstream,) = guarded(rule, upstreams, no_forward_mode(rule))
     return upstream, op.inputs[0], *_FORMS[of](op)
 
 

@@ -68,15 +68,15 @@ def no_forward_mode(name):
     return forward
 
 
-def only_in_reverse(name, upstreams):
-    """Return upstreams for a rule that isn't linear in them.
+def guarded(name, upstreams, forward):
+    """Return upstreams for the rule of an op with this ``forward``, if it has one.
 
     Forward mode may find a gradient built already for reverse mode, and transpose it: in a graph,
-    these upstreams refuse then.
+    these upstreams call ``forward`` then.
     """
-    if tf.executing_eagerly():
+    if forward is None or tf.executing_eagerly():
         return upstreams
-    return substitute(name, upstreams, upstreams, _same, [], no_forward_mode(name))
+    return substitute(name, upstreams, upstreams, _same, [], forward)
 
 
 def _same(upstreams, _):
@@ -165,7 +165,7 @@ class _Layout:
         if self.forward and is_transposing():
             gradients = self.forward(upstreams)
         else:
-            upstreams = only_in_reverse(self.name, upstreams) if self.forward else upstreams
+            upstreams = guarded(self.name, upstreams, self.forward)
             gradients = self.rule(upstreams, self.params(op.inputs[self.n_tensors :]))
         absent = [None] * (len(op.inputs) - self.n_tensors)
         return [None] * self.n_values + list(gradients) + absent
