@@ -149,21 +149,21 @@ def quantize_ste(
 
 def _spread(x, steps, low, high):
     """The range, and x on levels that divide it."""
-    # Sixteenths: the distance of two floats may be larger than any float, and XLA divides by
-    # multiplying with a reciprocal, which mustn't be subnormal.
     inside = tf.maximum(tf.minimum(x, high), low)
-    place = tf.math.divide_no_nan(inside / 16 - low / 16, _like(x, high / 16 - low / 16))
-    n = tf.round(place * steps)
-    value = tf.where(n <= 0, _like(x, low), _between_ends(x, n, steps, low, high))
-    return low, high, tf.where(n >= steps, _like(x, high), value)
+    # In sixteenths, as the distance of two floats may be larger than any float.
+    n = tf.round((inside / 16 - low / 16) * _levels_per(steps, high / 16 - low / 16, x))
+    # A share of 0, ½ or 1 is exact, and so are the ends, and the 0 in the middle of a symmetric
+    # range, also where XLA adds one product to the other before it is rounded. A product with the
+    # reciprocal, which XLA makes of a quotient anyhow.
+    share = n * _like(x, 1 / steps)
+    return low, high, (1 - share) * _like(x, low) + share * _like(x, high)
 
 
-def _between_ends(x, n, steps, low, high):
-    # Not low + n · width: this is 0 to the last bit in the middle of a symmetric range, where XLA
-    # would else add one product to the other before it is rounded. Each end is divided before it
-    # is multiplied, which could overflow.
-    of_low, of_high = (steps - n) * _like(x, low / steps), n * _like(x, high / steps)
-    return tf.where(of_low == -of_high, tf.zeros_like(of_low), of_low + of_high)
+def _levels_per(steps, width, x):
+    """How many levels lie in a unit of x; 0 in a range that is a point."""
+    if is_number(steps) and is_number(width):
+        return steps / width if width else 0.0
+    return tf.math.divide_no_nan(_like(x, steps), _like(x, width))
 
 
 def _scaled(x, scale, bottom, top):
