@@ -394,38 +394,38 @@ _OVERRIDING = [
 ]
 
 
-def _square_gradient(x, g):
-    return np.float32(2.0) * x * g
+def _sine_gradient(x, g):
+    return np.cos(x) * g
 
 
-def _numpy_square(x):
-    return tf.ensure_shape(tf.numpy_function(np.square, [x], x.dtype), x.shape)
+def _numpy_sine(x):
+    return tf.ensure_shape(tf.numpy_function(np.sin, [x], x.dtype), x.shape)
 
 
 def _numpy_rule(x, g):
-    return tf.ensure_shape(tf.numpy_function(_square_gradient, [x, g], x.dtype), x.shape)
+    return tf.ensure_shape(tf.numpy_function(_sine_gradient, [x, g], x.dtype), x.shape)
 
 
 _PYTHON = [
     Pair(
         "numpy_op",
         "numpy_op",
-        gl.numpy_op(np.square, _square_gradient),
-        _sloped(_numpy_square, _numpy_rule),
+        gl.numpy_op(np.sin, _sine_gradient),
+        _sloped(_numpy_sine, _numpy_rule),
         NO_PYTHON,
     ),
     Pair(
         "numpy_op, rule in TensorFlow",
         "numpy_op",
-        gl.numpy_op(np.square, lambda x, g: 2.0 * x * g, rule="tensorflow"),
-        _sloped(_numpy_square, lambda x, g: 2.0 * x * g),
+        gl.numpy_op(np.sin, lambda x, g: tf.cos(x) * g, rule="tensorflow"),
+        _sloped(_numpy_sine, lambda x, g: tf.cos(x) * g),
         NO_PYTHON,
     ),
     Pair(
         "py_func",
         "py_func",
-        lambda x: gl.py_func(np.square, [x], tf.float32, grad=lambda op, g: 2.0 * op.inputs[0] * g),
-        _sloped(_numpy_square, lambda x, g: 2.0 * x * g),
+        lambda x: gl.py_func(np.sin, [x], tf.float32, grad=lambda op, g: tf.cos(op.inputs[0]) * g),
+        _sloped(_numpy_sine, lambda x, g: tf.cos(x) * g),
         NO_PYTHON,
     ),
 ]
@@ -519,8 +519,8 @@ _LAYERS = [
     Pair(
         "layer NumpyOp",
         "NumpyOp",
-        layers.NumpyOp(np.square, _square_gradient),
-        CalledByHand(_sloped(_numpy_square, _numpy_rule)),
+        layers.NumpyOp(np.sin, _sine_gradient),
+        CalledByHand(_sloped(_numpy_sine, _numpy_rule)),
         NO_PYTHON,
     ),
 ]
