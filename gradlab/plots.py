@@ -38,7 +38,43 @@ _KINK = 5  # points, at most, at which a slope is missing for a kink or a jump
 STALE = 0.25  # opacity of a curve that belongs to an earlier setting
 
 
-class CurvePlot:
+class Plot:
+    """A figure of which an explorer moves some artists: they are in `animated`.
+
+    Args:
+        width: in inches.
+        height: in inches.
+
+    """
+
+    narrowest = 0.95  # times its width; where there is less room it is scaled, so nothing is cut
+
+    def __init__(self, width, height):
+        self.figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+        FigureCanvasAgg(self.figure)
+        self._opacity = 1.0
+
+    def fade(self):
+        """Grey what is shown: it belongs to an earlier setting."""
+        self._set_opacity(STALE)
+
+    def _set_opacity(self, opacity):
+        if opacity != self._opacity:
+            self._opacity = opacity
+            for artist in self.animated:
+                artist.set_alpha(opacity * self._alpha_of(artist))
+
+    def _alpha_of(self, artist):
+        return 1.0
+
+
+def tidy(axes, **grid):
+    """Give axes a quiet grid, and no frame above and on the right."""
+    axes.grid(color="#E5E5E5", linewidth=0.8, **grid)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+class CurvePlot(Plot):
     """Two axes over one x: forward and believed above, gradient and slope below.
 
     Args:
@@ -56,15 +92,15 @@ class CurvePlot:
 
     """
 
+    narrowest = 0.6
+
     def __init__(self, curve, others=(), xlabel="x"):
         if not isinstance(curve, Curve):
             raise TypeError(f"curve: got {curve!r}; give a Curve, as gl.curve returns it")
-        self.figure = Figure(figsize=(7.2, 5.0), dpi=100, layout="constrained")
-        canvas = FigureCanvasAgg(self.figure)
-        canvas.mpl_connect("resize_event", self._on_resize)
-        canvas.mpl_connect("draw_event", self._on_draw)
+        super().__init__(7.2, 5.0)
+        self.figure.canvas.mpl_connect("resize_event", self._on_resize)
+        self.figure.canvas.mpl_connect("draw_event", self._on_draw)
         self.above, self.below = self.figure.subplots(2, 1, sharex=True)
-        self._opacity = 1.0
         self._point = None
         self._boxes = None  # of the axes, as what they show was fitted to them
         self.pinned = ()  # the curve that is kept for comparison, if one is
@@ -121,10 +157,6 @@ class CurvePlot:
         self.pinned = ()
         self._show_pinned(False)
 
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_opacity(STALE)
-
     def fit(self, curve, others=()):
         """Choose limits for a curve, and as far as it doesn't dwarf it, for others."""
         for axes, own, all_ in zip(
@@ -156,9 +188,8 @@ class CurvePlot:
         self.below.set_ylabel("gradient")
         self.below.set_xlabel(xlabel)
         for axes in self._axes:
-            axes.grid(color="#E5E5E5", linewidth=0.8)
+            tidy(axes)
             axes.axhline(0, color="#999999", linewidth=0.8)
-            axes.spines[["top", "right"]].set_visible(False)
             axes.margins(x=0)
         self.figure.align_ylabels()
 
@@ -267,11 +298,8 @@ class CurvePlot:
         x = point.x + reach * np.array([-1.0, 1.0])
         return x, point.forward + steepness * (x - point.x)
 
-    def _set_opacity(self, opacity):
-        if opacity != self._opacity:
-            self._opacity = opacity
-            for artist in self.animated:
-                artist.set_alpha(opacity * (_PARTED["alpha"] if artist is self._shade else 1.0))
+    def _alpha_of(self, artist):
+        return _PARTED["alpha"] if artist is self._shade else 1.0
 
 
 def make_legend(axes, entries):

@@ -135,7 +135,7 @@ def test_what_f_raises_shows_and_a_good_value_clears_it():
     assert explorer.flow.x == 1.0
     explorer.set(Relu=False)
     assert explorer.error is None
-    assert explorer._plot._lines["gradient"].get_alpha() is None
+    assert explorer._plot._lines["gradient"].get_alpha() == 1
 
 
 @pytest.mark.parametrize(

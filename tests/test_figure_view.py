@@ -342,3 +342,28 @@ def test_transparent_paper_lies_on_that_of_the_page():
 def test_what_is_no_figure_is_named():
     with pytest.raises(TypeError, match="fig: got 'x'; give a matplotlib Figure"):
         gl.FigureView("x")
+
+
+EXPLORERS = {
+    "explore": lambda: gl.explore("clip_gradient_by_value", believed=True).pin(),
+    "explore_clipping": gl.explore_clipping,
+    "explore_descent": lambda: gl.explore_descent().pin(),
+    "explore_quantizer": lambda: gl.explore_quantizer().pin(),
+    "explore_override": gl.explore_override,
+    "explore_check": gl.explore_check,
+    "explore_spike": gl.explore_spike,
+}
+
+
+@pytest.mark.parametrize("room", [1, 10_000])
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_no_legend_of_an_explorer_is_cut_or_lies_on_another(name, room):
+    view = EXPLORERS[name]().view
+    view.room = room
+    legends = [axes.get_legend() for axes in view.figure.axes] + view.figure.legends
+    boxes = [legend.get_window_extent() for legend in legends if legend]
+    for i, box in enumerate(boxes):
+        assert box.x0 >= 0
+        assert box.x1 <= view.figure.bbox.x1
+        assert box.y1 <= view.figure.bbox.y1 + 1
+        assert not any(box.overlaps(other) for other in boxes[:i])

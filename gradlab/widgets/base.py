@@ -22,9 +22,10 @@ class Explorer:
     Args:
         name: what it shows.
         params: the `ParamSpec` of each control, in order.
-        plot: has a ``figure``, the ``animated`` artists of it, and ``fade()``, which greys them.
-            If it can keep an earlier setting beside the present, ``pin(found)`` and ``unpin()``.
+        plot: a `Plot`. If it has ``pin(found)`` and ``unpin()``, an earlier setting can be kept
+            beside the present.
         presets: settings by name, such as ``{"steep": {"alpha": 5.0}}``: a button for each.
+        code: the call that makes it.
 
     A kind of explorer adds, beside what it has of its own:
 
@@ -34,14 +35,14 @@ class Explorer:
     - ``_digest(states, found)``: one or two lines, the same on every machine. States are values
       but for choices, which go by their labels.
     - ``_notes(found)``: remarks below the figure, if there are any.
-    - ``_call()``: the code that makes it.
     """
 
-    def __init__(self, name, params, plot, presets=None):
+    def __init__(self, name, params, plot, presets, code):
         self.name = name
         self.error = None
         self.pinned = None
         self._plot = plot
+        self._made_by = code
         self._held = False
         self._dragged = ()
         self._found = None  # the subject of what is shown, and what was found for it
@@ -49,7 +50,7 @@ class Explorer:
         self._params = {param.name: param for param in params}
         self._presets = self._checked_presets(presets or {})
         self._controls = {param.name: control_for(param) for param in params}
-        self.view = FigureView(plot.figure, plot.animated)
+        self.view = FigureView(plot.figure, plot.animated, narrowest=plot.narrowest)
         self._newest = Newest(self._attempt, self._finish, self._wait, self.view.lock)
         self.widget = self._make_widget()
         for control in self._controls.values():
@@ -110,7 +111,7 @@ class Explorer:
             if state != self._params[name].default
         }
         setting = f".{call('set', **states)}" if states else ""
-        return f"import gradlab as gl\n\n{self._call()}{setting}"
+        return f"import gradlab as gl\n\n{self._made_by}{setting}"
 
     @property
     def parameters(self):
@@ -207,9 +208,6 @@ class Explorer:
 
     def _notes(self, found):
         return ""
-
-    def _call(self):
-        return call(f"gl.{self.name}")
 
     def _pin(self, found):
         self._plot.pin(found)

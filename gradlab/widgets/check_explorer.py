@@ -2,11 +2,9 @@
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gradlab.ops.custom import custom_gradient
-from gradlab.plots import LEGEND, PROBE, STALE, STYLES
+from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec
 from gradlab.step_sizes import ORDERS, STEPS, WINDOW, Stepper
 from gradlab.widgets.base import Explorer
@@ -73,11 +71,10 @@ class CheckExplorer(Explorer):
     """
 
     def __init__(self, functions, first, start, between, presets, code):
-        self._made_by = code
         self._functions = functions
         self._steppers = {}
         params = _params(functions, first, start, between)
-        super().__init__("explore_check", params, CheckPlot(), presets)
+        super().__init__("explore_check", params, CheckPlot(), presets, code)
         self._let_drag(self._plot.above, "step")
 
     @property
@@ -115,9 +112,6 @@ class CheckExplorer(Explorer):
 
     def _subject(self, states):
         return f"{states['f']} at x = {number(states['x'])}, {states['difference']} difference"
-
-    def _call(self):
-        return self._made_by
 
 
 def _functions(f):
@@ -168,14 +162,13 @@ _PAPER = {"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8, "alpha": 0.85
 _LEAST = 1e-18  # an error of 0 has no place on a log axis
 
 
-class CheckPlot:
+class CheckPlot(Plot):
     """Errors over steps, on log axes, and below them f as a difference with one step sees it."""
 
     def __init__(self):
         self.sizes = None
         self._key = None
-        self.figure = Figure(figsize=(7.2, 4.5), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, 4.5)
         self.above, self.below = self.figure.subplots(2, 1, height_ratios=[3.2, 2])
         self._make_errors(self.above)
         self._make_window(self.below)
@@ -195,18 +188,13 @@ class CheckPlot:
         self._power = ORDERS[difference]
         self._move_errors()
         self._move_window(0.0 if difference == "forward" else -1.0)
-        self._set_alpha(None)
+        self._set_opacity(1.0)
         return bool(self._fit_errors(key) | self._fit_window())
-
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_alpha(STALE)
 
     def _make_errors(self, axes):
         axes.set(xscale="log", yscale="log", xlim=(STEPS[0] / 1.5, 1.5 * STEPS[-1]))
         axes.set(xlabel="step", ylabel="|difference − gradient|", ylim=(1e-15, 10))
-        axes.grid(color="#E5E5E5", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
         self._vertical = axes.axvline(1, **PROBE)
         names = ("truncation", *(f"rounding in {dtype}" for dtype in _LOOKS))
         self._estimates = {name: axes.plot([], [], **_ESTIMATE)[0] for name in names}
@@ -230,8 +218,7 @@ class CheckPlot:
     def _make_window(self, axes):
         axes.set(xlim=(WINDOW[0], WINDOW[-1]), xlabel="distance from x, in steps")
         axes.set_ylabel("rise of f, in steps")
-        axes.grid(color="#E5E5E5", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
         (self._tangent,) = axes.plot([], [], label="the gradient's tangent", **_TANGENT)
         self._windows = {
             d: axes.plot(
@@ -338,7 +325,3 @@ class CheckPlot:
             return False
         self.below.set_ylim(-3 * size, 3 * size)
         return True
-
-    def _set_alpha(self, alpha):
-        for artist in self.animated:
-            artist.set_alpha(alpha)

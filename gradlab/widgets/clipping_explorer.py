@@ -1,13 +1,11 @@
 """Two gradients in the plane, and how far each way of clipping turns them."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle
 
 from gradlab.experiments.turning import CLIPS, turned
-from gradlab.plots import LEGEND, STALE, STYLES
+from gradlab.plots import LEGEND, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec, choice_spec, point_specs
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -72,8 +70,7 @@ class ClippingExplorer(Explorer):
     """Two gradients under three clips: an `Explorer` that also gives what is `turned`."""
 
     def __init__(self, params, presets, code):
-        self._made_by = code
-        super().__init__("explore_clipping", params, ClippingPlot(), presets)
+        super().__init__("explore_clipping", params, ClippingPlot(), presets, code)
 
     @property
     def turned(self):
@@ -103,9 +100,6 @@ class ClippingExplorer(Explorer):
         )
         return f"gradients {first} and {second}, {limits}"
 
-    def _call(self):
-        return self._made_by
-
 
 def _gradients(values):
     return [(values[f"{name}_x"], values[f"{name}_y"]) for name in _NAMES]
@@ -115,17 +109,15 @@ def _degrees(angle):
     return f"{number(angle, 90.0)}°" if np.isfinite(angle) else "no angle"
 
 
-class ClippingPlot:
+class ClippingPlot(Plot):
     """The plane with both gradients, as they were and clipped; beside it, the angles between.
 
     `update` moves the artists, and nothing else; all that move are in `animated`.
     """
 
     def __init__(self):
-        self.figure = Figure(figsize=(7.2, 4.9), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, 4.9)
         self.plane, self.turns = self.figure.subplots(1, 2, width_ratios=(2, 1))
-        self._opacity = 1.0
         self._label_plane()
         self._label_turns()
         self._make_vectors()
@@ -154,10 +146,6 @@ class ClippingPlot:
         self._place_turns(np.array([clip.angles for clip in found.values()]))
         self._set_opacity(1.0)
 
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_opacity(STALE)
-
     def _label_plane(self):
         self.plane.set(
             xlim=_PLANE,
@@ -166,10 +154,9 @@ class ClippingPlot:
             ylabel="second entry of the gradient",
             aspect="equal",
         )
-        self.plane.grid(color="#E5E5E5", linewidth=0.8)
+        tidy(self.plane)
         for line in (self.plane.axhline, self.plane.axvline):
             line(0, color="#999999", linewidth=0.8)
-        self.plane.spines[["top", "right"]].set_visible(False)
 
     def _label_turns(self):
         self.turns.set(
@@ -180,9 +167,8 @@ class ClippingPlot:
             ylabel="both together turned by (degrees)",
         )
         self.turns.set_xticks(range(len(CLIPS)), [name.replace(" ", "\n") for name in CLIPS])
-        self.turns.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+        tidy(self.turns, axis="y")
         self.turns.set_axisbelow(True)
-        self.turns.spines[["top", "right"]].set_visible(False)
 
     def _make_legend(self):
         entries = {
@@ -237,12 +223,6 @@ class ClippingPlot:
             text.set_text(_degrees(height))
         for line, heights, shift in zip(self._alone, angles.T, (-0.12, 0.12), strict=False):
             line.set_data(np.arange(len(CLIPS)) + shift, heights)
-
-    def _set_opacity(self, opacity):
-        if opacity != self._opacity:
-            self._opacity = opacity
-            for artist in self.animated:
-                artist.set_alpha(opacity)
 
 
 def _outline(name):

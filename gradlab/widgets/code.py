@@ -36,17 +36,21 @@ def call(function, *arguments, **keywords):
     return "\n".join([f"{function}(", *(f"    {argument}," for argument in written), ")"])
 
 
-def call_with(name, function, given, **others):
+def call_with(name, function, given, *arguments, **others):
     """The call of a function with what was given; what is as its default says is left out.
 
-    Others are what it takes by names of their own.
+    Arguments, which are code, come first; others are what it takes by names of their own.
 
-    >>> call_with("curve", lambda low=0, high=1: None, {"low": 0, "high": 2})
-    'curve(high=2)'
+    >>> call_with("curve", lambda f, low=0, high=1: None, {"low": 0, "high": 2}, "f")
+    'curve(f, high=2)'
     """
-    defaults = {key: each.default for key, each in inspect.signature(function).parameters.items()}
-    changed = {key: value for key, value in given.items() if value != defaults[key]}
-    return call(name, **changed, **others)
+    parameters = inspect.signature(function).parameters
+    changed = {
+        key: value
+        for key, value in given.items()
+        if written_as(value) != written_as(parameters[key].default)
+    }
+    return call(name, *arguments, **changed, **others)
 
 
 def written_as(value):

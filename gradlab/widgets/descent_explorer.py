@@ -1,13 +1,11 @@
 """Gradient descent on a cliff and in a ravine, and what a clip makes of it."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gradlab.experiments.descending import CLIPS, STEPS, SURFACES, descend, heights
-from gradlab.plots import LEGEND, PINNED, STALE, STYLES
+from gradlab.plots import LEGEND, PINNED, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec, choice_spec, point_specs
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -85,8 +83,7 @@ class DescentExplorer(Explorer):
     """A descent on a surface: an `Explorer` that also gives the `descent` shown."""
 
     def __init__(self, params, presets, code):
-        self._made_by = code
-        super().__init__("explore_descent", params, DescentPlot(), presets)
+        super().__init__("explore_descent", params, DescentPlot(), presets, code)
         self._let_drag(self._plot.plane, "start_x", "start_y")
 
     @property
@@ -114,9 +111,6 @@ class DescentExplorer(Explorer):
         start = _point((states["start_x"], states["start_y"]))
         rate = setting(states["learning_rate"])
         return f"descent on the {states['surface']}, {clip}, learning rate {rate}, from {start}"
-
-    def _call(self):
-        return self._made_by
 
 
 def _course(descent):
@@ -146,17 +140,15 @@ def _point(point):
     return f"({', '.join(number(each, 1.0) for each in point)})"
 
 
-class DescentPlot:
+class DescentPlot(Plot):
     """A surface by its contours with a path on it; below, the value after each step.
 
     `update` moves the artists in `animated`, and nothing else; `show_surface` changes the rest.
     """
 
     def __init__(self):
-        self.figure = Figure(figsize=(7.2, 5.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, 5.6)
         self.plane, self.course = self.figure.subplots(2, 1, height_ratios=(2.9, 1))
-        self._opacity = 1.0
         self._shown = None
         self._label()
         self._surfaces = {name: self._draw_surface(name) for name in SURFACES}
@@ -201,15 +193,10 @@ class DescentPlot:
         """Let go of the pinned descent."""
         self._show_pinned(False)
 
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_opacity(STALE)
-
     def _label(self):
         self.plane.set(xlim=_X, ylim=_Y, xlabel="x", ylabel="y", aspect="equal")
         self.course.set(xlim=(0, STEPS), xlabel="step", ylabel="value")
-        self.course.grid(color="#E5E5E5", linewidth=0.8)
-        self.course.spines[["top", "right"]].set_visible(False)
+        tidy(self.course)
 
     def _draw_surface(self, name):
         x, y = (np.linspace(*ends, n) for ends, n in zip((_X, _Y), _GRID, strict=True))
@@ -247,12 +234,6 @@ class DescentPlot:
         for line in self._pinned:
             line.set_visible(wanted)
         self._make_legend()
-
-    def _set_opacity(self, opacity):
-        if opacity != self._opacity:
-            self._opacity = opacity
-            for artist in self.animated:
-                artist.set_alpha(opacity)
 
 
 def _drawable(values):

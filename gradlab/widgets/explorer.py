@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import inspect
 import time
 
 import numpy as np
@@ -14,7 +13,7 @@ from gradlab.plots import CurvePlot
 from gradlab.registry import SPECS
 from gradlab.specs import LOSSES, OpSpec, ParamSpec, op_spec, param_spec
 from gradlab.widgets.base import Explorer, line_of_text
-from gradlab.widgets.code import call, written_as
+from gradlab.widgets.code import call_with, written_as
 from gradlab.widgets.digest import digest, subject
 
 _OWN = ("compose", "upstream", "probe", "believed")  # names that the explorer's own controls have
@@ -73,7 +72,7 @@ def explore(
         "device": device,
         "presets": presets,
     }
-    return CurveExplorer(spec, **given, code=_code_of(op, {"x": x, **given}, ranges))
+    return CurveExplorer(spec, **given, code=_code_of(op, spec, {"x": x, **given}, ranges))
 
 
 class CurveExplorer(Explorer):
@@ -95,7 +94,6 @@ class CurveExplorer(Explorer):
         code="",
     ):
         self.spec = spec
-        self._made_by = code
         self._losses, loss = _losses(compose, spec)
         self._points, self._device = points, device
         self._evaluators = {}
@@ -104,7 +102,7 @@ class CurveExplorer(Explorer):
         self._upstream = None if isinstance(upstream, tuple) else checked_upstream(upstream)
         self._evaluator(loss)  # says what is wrong with x, points or device
         plot = CurvePlot(_blank(spec.x, points))
-        super().__init__(spec.name, (*spec.params, *own), plot, presets)
+        super().__init__(spec.name, (*spec.params, *own), plot, presets, code)
         self._let_drag(plot.above, "probe")
 
     def reset(self):
@@ -196,9 +194,6 @@ class CurveExplorer(Explorer):
     def _notes(self, found):
         return "; ".join(found[0].notes)
 
-    def _call(self):
-        return self._made_by
-
     def _pin(self, found):
         self._plot.pin(found[0])
 
@@ -214,14 +209,11 @@ class CurveExplorer(Explorer):
         ]
 
 
-def _code_of(op, given, ranges):
-    """The call of `explore` with what was given, defaults left out."""
-    defaults = inspect.signature(explore).parameters
-    changed = {n: value for n, value in given.items() if value is not defaults[n].default}
-    row = op if isinstance(op, OpSpec | str) else _known(op)
-    name = row if isinstance(row, str) else getattr(row, "name", None)
-    own = name is None or name not in SPECS
-    return call("gl.explore", written_as(op) if own else repr(name), **changed, **ranges)
+def _code_of(op, spec, given, ranges):
+    """The call of `explore`: an op of the table goes by its name there."""
+    row = SPECS.get(spec.name)
+    written = repr(spec.name) if row and row.op is spec.op else written_as(op)
+    return call_with("gl.explore", explore, given, written, **ranges)
 
 
 def _spec(op, x, ranges):

@@ -23,7 +23,7 @@ from gradlab.widgets.digest import number
 from gradlab.widgets.frames import encoded
 
 _HERE = Path(__file__).parent
-_NARROWEST, _WIDEST = 0.6, 1.4  # times the width it was made with; text keeps its size
+_WIDEST = 1.4  # times the width it was made with; text keeps its size
 _DENSEST = 3.0
 _SAVED = 2  # times the density of the figure, in a PNG
 
@@ -45,6 +45,7 @@ class FigureView(anywidget.AnyWidget):
         animated: the artists that move between frames. The rest is drawn once and kept, so change
             nothing else without calling `redraw`. None at all: everything is drawn each time.
         alt: what the picture says, for those who can't see it; set it with every change.
+        narrowest: times its width; where the page has less room, it is scaled, text too.
 
     Traits:
         alt, probe (the x, or [x, y], that the reader chose, once `follow` was called).
@@ -88,7 +89,7 @@ class FigureView(anywidget.AnyWidget):
     ).tag(sync=True)
     probe_track = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, fig, animated=(), alt="a figure"):
+    def __init__(self, fig, animated=(), alt="a figure", narrowest=0.6):
         if not isinstance(fig, Figure):
             raise TypeError(f"fig: got {fig!r}; give a matplotlib Figure, such as axes.figure")
         _take_from_pyplot(fig)
@@ -98,6 +99,7 @@ class FigureView(anywidget.AnyWidget):
         self._natural = _Look(tuple(fig.get_size_inches()), fig.dpi)
         self._look = self._natural
         self._animated = tuple(animated)
+        self._narrowest = narrowest
         for artist in self._animated:
             artist.set_animated(True)
         self.readout = values_at
@@ -196,7 +198,7 @@ class FigureView(anywidget.AnyWidget):
             self.natural_width, _ = self.size
         (width, height), dpi, _ = self._natural
         if self.room:
-            width = min(max(self.room / dpi, _NARROWEST * width), _WIDEST * width)
+            width = min(max(self.room / dpi, self._narrowest * width), _WIDEST * width)
         ratio = min(max(self.pixel_ratio, 1.0), _DENSEST)
         return _Look((width, height), dpi * ratio, self.theme if is_light(self.figure) else "light")
 

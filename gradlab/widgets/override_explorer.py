@@ -4,15 +4,13 @@ import re
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch
 
 from gradlab.curves import Evaluator, checked_range
 from gradlab.flows import Flows
 from gradlab.ops.rectifiers import deconv_rule, guided_rule
-from gradlab.plots import LEGEND, PROBE, STALE, STYLES
+from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -77,14 +75,14 @@ class OverrideExplorer(Explorer):
     """
 
     def __init__(self, f, rules, x, probe, presets, start, code):
-        self._f_name, self._made_by = _name(f), code
+        self._f_name = _name(f)
         self._flows, self._rules = Flows(f), _by_name(rules)
         self._check(self._rules)
         self._low, self._high = checked_range(x)
         self._evaluators = {}
         params = [*_switches(self._rules, start), self._probe(probe)]
         plot = OverridePlot(self._flows(self._low).ops, (self._low, self._high))
-        super().__init__(f"explore_override of {_name(f)}", params, plot, presets)
+        super().__init__(f"explore_override of {_name(f)}", params, plot, presets, code)
         self._let_drag(plot.below, "probe")
 
     @property
@@ -144,9 +142,6 @@ class OverrideExplorer(Explorer):
     def _subject(self, states):
         on = [f"{op_type} by {name}" for op_type, name in self._chosen(states).items()]
         return f"{self._f_name}, {', '.join(on) or 'nothing overridden'},"
-
-    def _call(self):
-        return self._made_by
 
 
 def _by_name(rules):
@@ -371,7 +366,7 @@ _PAPER = {"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8}
 _CURVES = 2.2  # inches
 
 
-class OverridePlot:
+class OverridePlot(Plot):
     """A diagram of ops above, and below it gradient and slope over x.
 
     Args:
@@ -384,8 +379,7 @@ class OverridePlot:
         self.flow = self.curve = self._chosen = None
         self._layout = Layout(ops)
         height = self._layout.height + 0.35
-        self.figure = Figure(figsize=(7.2, height + _CURVES), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, height + _CURVES)
         self.above, self.below = self.figure.subplots(2, 1, height_ratios=[height, _CURVES])
         self._make_diagram(ops)
         self._make_curves(x)
@@ -403,12 +397,8 @@ class OverridePlot:
         if changed:
             self._mark_boxes(chosen)
         self._write_numbers()
-        self._set_alpha(None)
+        self._set_opacity(1.0)
         return self._move_curves(point) or changed
-
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_alpha(STALE)
 
     def _make_diagram(self, ops):
         axes, layout = self.above, self._layout
@@ -477,9 +467,8 @@ class OverridePlot:
     def _make_curves(self, x):
         axes = self.below
         axes.set(xlim=x, xlabel="x", ylabel="gradient")
-        axes.grid(color="#E5E5E5", linewidth=0.8)
+        tidy(axes)
         axes.axhline(0, color="#999999", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
         self._vertical = axes.axvline(0, **PROBE)
         labels = {"slope": "slope (the truth)", "gradient": "gradient (backprop)"}
         self._lines = {
@@ -514,10 +503,6 @@ class OverridePlot:
         room = 0.07 * (max(high, top, 0) - min(low, bottom, 0)) or 1.0
         self.below.set_ylim(min(bottom, low - room), max(top, high + room))
         return True
-
-    def _set_alpha(self, alpha):
-        for artist in self.animated:
-            artist.set_alpha(alpha)
 
 
 _ARROW = {

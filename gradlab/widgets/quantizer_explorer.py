@@ -5,12 +5,10 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gradlab.curves import Evaluator
 from gradlab.experiments.quantizing import OUTSIDE, QUANTIZERS, STEPS, TAKES, fit, quantize
-from gradlab.plots import LEGEND, PINNED, PROBE, STALE, STYLES
+from gradlab.plots import LEGEND, PINNED, PROBE, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec, choice_spec
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -70,8 +68,7 @@ class QuantizerExplorer(Explorer):
     """A quantizer: an `Explorer` that also gives its `curve` and the `fit` through it."""
 
     def __init__(self, params, presets, code):
-        self._made_by = code
-        super().__init__("explore_quantizer", params, QuantizerPlot(), presets)
+        super().__init__("explore_quantizer", params, QuantizerPlot(), presets, code)
         self._let_drag(self._plot.above, "range")
 
     @property
@@ -121,9 +118,6 @@ class QuantizerExplorer(Explorer):
         else:
             super()._on_drag(change)
 
-    def _call(self):
-        return self._made_by
-
     def _pin(self, found):
         self._plot.pin(found[1])
 
@@ -144,18 +138,16 @@ def _centred(curve):
     )
 
 
-class QuantizerPlot:
+class QuantizerPlot(Plot):
     """On the left forward and believed, gradient and slope; on the right the errors of a fit.
 
     `update` moves the artists, and nothing else; all that move are in `animated`.
     """
 
     def __init__(self):
-        self.figure = Figure(figsize=(7.2, 4.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, 4.6)
         axes = self.figure.subplot_mosaic("ac;bc", width_ratios=(1.15, 1))
         self.above, self.below, self.course = (axes[name] for name in "abc")
-        self._opacity = 1.0
         self._label()
         self._make_artists()
         self._make_legends()
@@ -190,10 +182,6 @@ class QuantizerPlot:
         """Let go of the pinned errors."""
         self._show_pinned(False)
 
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_opacity(STALE)
-
     def _label(self):
         self.above.sharex(self.below)
         self.above.set(ylim=_VALUES, ylabel="forward")
@@ -203,8 +191,7 @@ class QuantizerPlot:
             xlim=(0, STEPS), yscale="log", ylim=_ERRORS, xlabel="step", ylabel="error of the fit"
         )
         for axes in (self.above, self.below, self.course):
-            axes.grid(color="#E5E5E5", linewidth=0.8)
-            axes.spines[["top", "right"]].set_visible(False)
+            tidy(axes)
         self.figure.align_ylabels([self.above, self.below])
 
     def _make_artists(self):
@@ -236,9 +223,3 @@ class QuantizerPlot:
     def _show_pinned(self, wanted):
         self._pinned.set_visible(wanted)
         self._make_legends()
-
-    def _set_opacity(self, opacity):
-        if opacity != self._opacity:
-            self._opacity = opacity
-            for artist in self.animated:
-                artist.set_alpha(opacity)

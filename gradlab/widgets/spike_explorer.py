@@ -3,11 +3,9 @@
 import dataclasses
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from gradlab.neurons import Neuron
-from gradlab.plots import LEGEND, PROBE, STALE, STYLES
+from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
 from gradlab.registry import SPECS
 from gradlab.specs import ParamSpec
 from gradlab.widgets.base import Explorer
@@ -60,10 +58,10 @@ class SpikeExplorer(Explorer):
     """
 
     def __init__(self, shapes, start, presets, code):
-        self._shapes, self._made_by = shapes, code
+        self._shapes = shapes
         self._neuron = Neuron(len(next(iter(shapes.values()))))
         params = _params(shapes, start)
-        super().__init__("explore_spike", params, SpikePlot(self._neuron.steps), presets)
+        super().__init__("explore_spike", params, SpikePlot(self._neuron.steps), presets, code)
         self._let_drag(self._plot.middle, "step")
 
     @property
@@ -94,9 +92,6 @@ class SpikeExplorer(Explorer):
         neuron = ", ".join(f"{name} {number(states[name])}" for name in ("leak", "threshold"))
         cut = "" if states["through_reset"] else ", none through the reset"
         return f"{surrogate}, {neuron}, {number(states['strength'])} times {states['current']}{cut}"
-
-    def _call(self):
-        return self._made_by
 
 
 def _reach(run):
@@ -182,7 +177,7 @@ _THRESHOLD = {"color": "#777777", "linewidth": 1.2, "linestyle": (0, (5, 2))}
 _LEAST, _MOST = 1e-6, 1e2  # of the gradients that show
 
 
-class SpikePlot:
+class SpikePlot(Plot):
     """Three axes over one time: the current, the membrane with its spikes, the gradient.
 
     Args:
@@ -192,8 +187,7 @@ class SpikePlot:
 
     def __init__(self, steps):
         self.run = None
-        self.figure = Figure(figsize=(7.2, 5.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(self.figure)
+        super().__init__(7.2, 5.6)
         self._all = self.figure.subplots(3, 1, sharex=True, height_ratios=[1, 1.9, 1.7])
         self.above, self.middle, self.below = self._all
         self._t = np.arange(steps)
@@ -226,12 +220,8 @@ class SpikePlot:
             shown = sign * run.gradient >= _LEAST
             stems.set_data(*_stems(t[shown], sign * run.gradient[shown], _LEAST / 10))
         self._none.set_visible(not (np.abs(run.gradient) >= _LEAST).any())
-        self._set_alpha(None)
+        self._set_opacity(1.0)
         return changed
-
-    def fade(self):
-        """Grey what is shown: it belongs to an earlier setting."""
-        self._set_alpha(STALE)
 
     def _label(self):
         self.above.set(ylabel="current", ylim=(-0.05, 0.35))
@@ -239,8 +229,7 @@ class SpikePlot:
         self.below.set(ylabel="|gradient| to current", yscale="log", ylim=(_LEAST, _MOST))
         self.below.set(xlabel="step", xlim=(-0.7, self._t[-1] + 0.7))
         for axes in self._all:
-            axes.grid(color="#E5E5E5", linewidth=0.8)
-            axes.spines[["top", "right"]].set_visible(False)
+            tidy(axes)
         self.figure.align_ylabels()
 
     def _make_artists(self):
@@ -268,10 +257,6 @@ class SpikePlot:
             return False
         axes.set_ylim(min(bottom, 1.2 * low), max(top, room * high))
         return True
-
-    def _set_alpha(self, alpha):
-        for artist in self.animated:
-            artist.set_alpha(alpha)
 
 
 def _stems(t, heights, base):
