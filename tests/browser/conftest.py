@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tools.lab import chromium, serving
+from tools.lab import chromium, open_lesson, run_all, serving
 from tools.notebooks import NOTEBOOKS
 
 
@@ -37,6 +37,19 @@ def serve(browser, tmp_path_factory):
     """A function that starts a place where notebooks open, in an empty folder."""
     with contextlib.ExitStack() as ending:
         yield lambda place: ending.enter_context(serving(tmp_path_factory.mktemp(place), place))
+
+
+@pytest.fixture(scope="module")
+def explored(browser, serve, request):
+    """One page with the explorers that a module names: a kernel takes its time to start."""
+    server = serve("lab")
+    cells = [f"gl.explore_{name}()" for name in request.module.EXPLORERS]
+    server.write("scratch", "import gradlab as gl", *cells)
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    open_lesson(page, server, "scratch")
+    assert run_all(page)
+    yield page
+    page.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tools.lab import NOTEBOOK, open_lesson, run_all, serving
+from tools.lab import NOTEBOOK
 
 EXPLORERS = ("clipping", "descent", "quantizer")
 SLIDERS = {"clipping": "clip_value", "descent": "steps", "quantizer": "range"}
@@ -16,20 +16,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def lab(browser, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("scratch")) as running:
-        running.write("scratch", "import gradlab as gl", *(f"gl.explore_{n}()" for n in EXPLORERS))
-        yield running
-
-
-@pytest.fixture(scope="module")
-def page(browser, lab):
-    """One page for all: a kernel with TensorFlow takes its time to start."""
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    open_lesson(page, lab, "scratch")
-    assert run_all(page)
-    yield page
-    page.close()
+def page(explored):
+    return explored
 
 
 @pytest.fixture(params=EXPLORERS)

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.explorers import drag, press_arrows, unchanged_after
-from tools.lab import NOTEBOOK, open_lesson, run_all, serving
+from tools.lab import NOTEBOOK
 
 EXPLORERS = ("override", "check", "spike")
 SLIDERS = {"override": "probe", "check": "x", "spike": "alpha"}
@@ -16,21 +16,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def lab(browser, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("scratch")) as running:
-        cells = [f"gl.explore_{name}()" for name in EXPLORERS]
-        running.write("scratch", "import gradlab as gl", *cells)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def page(browser, lab):
-    """One page for all: a kernel with TensorFlow takes its time to start."""
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    open_lesson(page, lab, "scratch")
-    assert run_all(page)
-    yield page
-    page.close()
+def page(explored):
+    return explored
 
 
 @pytest.fixture(scope="module")

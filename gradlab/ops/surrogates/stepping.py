@@ -149,10 +149,19 @@ def check_real(op, argument, value):
 
 def check_positive(op, argument, value, dtype=tf.float64):
     """Refuse a number that isn't above 0, or that ``dtype`` can't hold."""
+    _check_above(0, op, argument, value, dtype)
+
+
+def check_above_1(op, argument, value, dtype=tf.float64):
+    """Refuse a number that isn't above 1, or that ``dtype`` can't hold."""
+    _check_above(1, op, argument, value, dtype)
+
+
+def _check_above(least, op, argument, value, dtype):
     check_real(op, argument, value)
-    if not 0 < float(value) <= float(dtype.max):
+    if not least < float(value) <= float(dtype.max):
         raise ValueError(
-            f"{op}: {argument} must be above 0 and finite in {dtype.name}, got {value}."
+            f"{op}: {argument} must be above {least} and finite in {dtype.name}, got {value}."
         )
 
 
@@ -161,15 +170,6 @@ def check_finite(op, argument, value, dtype=tf.float64):
     check_real(op, argument, value)
     if not abs(float(value)) <= float(dtype.max):
         raise ValueError(f"{op}: {argument} must be finite in {dtype.name}, got {value}.")
-
-
-def check_above_1(op, argument, value, dtype=tf.float64):
-    """Refuse a number that isn't above 1, or that ``dtype`` can't hold."""
-    check_real(op, argument, value)
-    if not 1 < float(value) <= float(dtype.max):
-        raise ValueError(
-            f"{op}: {argument} must be above 1 and finite in {dtype.name}, got {value}."
-        )
 
 
 def check_count(op, argument, value):
