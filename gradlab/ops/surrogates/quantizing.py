@@ -154,8 +154,9 @@ def _spread(x, steps, low, high):
     n = tf.round((inside / 16 - low / 16) * _levels_per(steps, high / 16 - low / 16, x))
     # A share of 0, ½ or 1 is exact, and so are the ends, and the 0 in the middle of a symmetric
     # range, also where XLA adds one product to the other before it is rounded. A product with the
-    # reciprocal, which XLA makes of a quotient anyhow.
-    share = n * _like(x, 1 / steps)
+    # reciprocal, which XLA makes of a quotient anyhow; the minimum, which changes nothing, keeps it
+    # from multiplying that by the ends.
+    share = tf.minimum(n * _like(x, 1 / steps), 1.0)
     return low, high, (1 - share) * _like(x, low) + share * _like(x, high)
 
 
