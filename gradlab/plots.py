@@ -33,6 +33,7 @@ LEGEND = {
     "handletextpad": 0.6,
 }
 _COLUMNS = 1000  # as many as a figure may have, to choose limits before it is drawn
+_SLACK = 8  # pixels beside a legend, for labels of axes that get wider
 _TANGENT = 0.17  # half a tangent's length, in parts of the axes' width
 _KINK = 5  # points, at most, at which a slope is missing for a kink or a jump
 STALE = 0.25  # opacity of a curve that belongs to an earlier setting
@@ -103,6 +104,7 @@ class CurvePlot(Plot):
         self.above, self.below = self.figure.subplots(2, 1, sharex=True)
         self._point = None
         self._boxes = None  # of the axes, as what they show was fitted to them
+        self._left = None  # where they begin, in inches
         self.pinned = ()  # the curve that is kept for comparison, if one is
         self._label(xlabel)
         self._make_artists()
@@ -202,6 +204,7 @@ class CurvePlot(Plot):
         if boxes == self._boxes or self.figure.canvas.is_saving():
             return
         self._boxes = boxes
+        self._left = self.above.bbox.x0 / self.figure.dpi
         self._set_lines()
         self._set_pinned()
         self.probe(self._point)
@@ -273,7 +276,16 @@ class CurvePlot(Plot):
         for axes, entries in ((self.above, above), (self.below, below)):
             if self._pinned[axes].get_visible():
                 entries["pinned"] = Line2D([], [], **PINNED)
-            make_legend(axes, entries)
+            self._put_legend(axes, entries)
+
+    def _put_legend(self, axes, entries):
+        """Put a legend above axes: in one row, or in as many as the figure's width asks for."""
+        # As far from the left as last drawn: of a new width, axes aren't laid out yet.
+        left = axes.bbox.x0 if self._left is None else self._left * self.figure.dpi
+        for columns in range(len(entries), 0, -1):
+            legend = axes.legend(entries.values(), entries.keys(), ncols=columns, **LEGEND)
+            if left + legend.get_window_extent().width <= self.figure.bbox.x1 - _SLACK:
+                break
 
     def _move_probe(self, point):
         for line in self._verticals:
@@ -300,21 +312,6 @@ class CurvePlot(Plot):
 
     def _alpha_of(self, artist):
         return _PARTED["alpha"] if artist is self._shade else 1.0
-
-
-def make_legend(axes, entries):
-    """A legend above axes: in one row, or in as many as the width of the figure asks for.
-
-    Args:
-        axes: where.
-        entries: a dict of handles by label.
-    """
-    room = axes.figure.bbox.x1 - axes.bbox.x0
-    for columns in range(len(entries), 0, -1):
-        legend = axes.legend(entries.values(), entries.keys(), ncols=columns, **LEGEND)
-        if legend.get_window_extent().width <= room:
-            break
-    return legend
 
 
 def _drawable(curve, name, kept=slice(None)):
