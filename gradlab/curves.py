@@ -168,39 +168,46 @@ class Evaluator:
         check_parameters(self.function, parameters)
         numbers = {name: value for name, value in parameters.items() if _is_number(value)}
         fixed = {name: value for name, value in parameters.items() if name not in numbers}
-        places = np.append(self._grid, _float32(x))
-        program = self._program(fixed, numbers, places)
-        fine = self.points >= _FINE and program.is_precise
-        asked = places if fine else np.append(places, _inner(self._grid))
-        forward, gradient = program.report(asked, upstream, numbers)
-        gradient[np.isnan(forward)] = np.nan
-        slope = program.neighbours(places, numbers) if fine else program.slopes(places, numbers)
-        slope *= upstream
-        n = self.points
-        anchor, inner = upstream * forward[:n], gradient[n + 1 :]
+        n, here = self.points, _float32([x])
+        program = self._program(fixed, numbers, here)
+        if n >= _FINE and program.is_precise:
+            along = program.measure_fine(upstream, numbers)
+            point = program.measure(here, (), upstream, numbers)
+            integrate = functools.partial(trapezoids, gradient=along[1])
+        else:
+            places = np.append(self._grid, here)
+            found = program.measure(places, self._inner, upstream, numbers)
+            along, point = [each[:n] for each in found], [each[n:] for each in found]
+            integrate = functools.partial(integral, inner=found[1][n + 1 :])
+        forward, gradient, slope = along
         line = Curve(
             x=self._grid.astype(np.float64),
-            forward=forward[:n],
-            gradient=gradient[:n],
-            slope=slope[:n],
-            believed=functools.partial(trapezoids, self._grid, anchor, gradient[:n])
-            if fine
-            else functools.partial(integral, self._grid, anchor, inner),
+            forward=forward,
+            gradient=gradient,
+            slope=slope,
+            believed=lambda: integrate(self._grid, upstream * forward),
             upstream=upstream,
             device=self.device,
-            rounding=abs(upstream) * program.rounding(places, forward[: n + 1])[:n],
+            rounding=program.rounding(forward, upstream),
             notes=program.notes,
         )
-        return line, Point(float(x), forward[n], gradient[n], slope[n])
+        return line, Point(float(x), *(each[0] for each in point))
 
-    def _program(self, fixed, numbers, places):
+    @functools.cached_property
+    def _inner(self):
+        """The nodes between the points, at which a gradient is integrated."""
+        grid = self._grid.astype(np.float64)  # where the range of float32 is no bound
+        middle, half = (grid[1:] + grid[:-1]) / 2, np.diff(grid) / 2
+        return _float32(middle[:, None] + half[:, None] * _NODES).ravel()
+
+    def _program(self, fixed, numbers, here):
         key = (
             _key(fixed),
             tuple(sorted((name, _is_bool(value)) for name, value in numbers.items())),
         )
         if key not in self._programs:
             f = functools.partial(self.function, **fixed)
-            self._programs[key] = _Program(f, places, numbers, self.device)
+            self._programs[key] = _Program(f, self._grid, here, numbers, self.device)
             self.traces += 1
         return self._programs[key]
 
@@ -208,9 +215,10 @@ class Evaluator:
 class _Program:
     """f made ready: reports forward and gradient, and measures slopes."""
 
-    def __init__(self, f, places, numbers, device):
-        self._f, self._device, self._notes = f, device, {}
-        self._span = float(places[-2]) - float(places[0])
+    def __init__(self, f, grid, here, numbers, device):
+        self._f, self._grid, self._device, self._notes = f, grid, device, {}
+        self._span = float(grid[-1]) - float(grid[0])
+        places = np.append(grid, here)
         self._prepare(_apply, _differentiate)
         if self._wants_scalars(places, numbers):
             self._prepare(_apply_scalar, _differentiate_scalar)
@@ -227,56 +235,46 @@ class _Program:
     def notes(self):
         return tuple(self._notes)
 
-    def report(self, places, upstream, numbers):
-        """Forward and gradient at each place, in float32 as a reader's program has them."""
-        return self._call(
-            self._differentiate, _values(numbers, "float32"), numbers, places, np.float32(upstream)
-        )
-
     @property
     def is_precise(self):
         """Whether slopes are measured in float64."""
         return self._precision == "float64"
 
-    def slopes(self, places, numbers):
-        """The slope at each place."""
-        return self._slopes(places, numbers, self._precision)
+    def measure(self, places, others, upstream, numbers):
+        """Forward and gradient at each place, then at others; and the slope at each place.
 
-    def neighbours(self, places, numbers):
-        """The slope at each place, from its neighbours; only the last place stands by itself."""
-        n = len(places) - 1
-        half = self._span / (n - 1)
-        line = np.arange(-2.0, n + 2)
-        line *= half
-        line += float(places[0])
-        line[np.abs(line) < 1e-6 * half] = 0.0  # where poles and kinks are, exactly
-        alone = float(places[-1]) + 2 * half * _OFFSETS
-        places_ = np.concatenate([line, alone])
-        (values,) = self._call(self._apply, _values(numbers, "float64"), numbers, places_)
-        eps = np.finfo(np.float64).eps
-        last = slopes(values[None, -5:], 2 * half, np.abs(places[-1:]), eps)
-        between = slopes_between(values[:-5], 2 * half, places[:-1], eps)
-        lost = np.count_nonzero(np.isnan(between)) - np.count_nonzero(~np.isfinite(values))
-        if lost > _LOST * n:
-            return self.slopes(places, numbers)
-        return np.append(between, last)
+        Forward and gradient in float32, as a reader's program has them.
+        """
+        step = self._step(self._precision)
+        with np.errstate(over="ignore"):  # at the ends of float32
+            around = (places.astype(np.float64)[:, None] + step * _OFFSETS).astype(self._precision)
+        asked = np.append(places, _float32(others))
+        forward, gradient, values = self._report(numbers, asked, upstream, around.ravel())
+        eps = np.finfo(self._precision).eps
+        slope = slopes(values.reshape(around.shape), step, np.abs(places), eps)
+        slope *= upstream
+        return forward, gradient, slope
 
-    def rounding(self, places, forward):
-        """How far from the truth rounding may take the gradient and the slope at each place."""
-        size = np.abs(forward)  # made once: from here on it is changed in place
-        size[~np.isfinite(size)] = 0.0
+    def measure_fine(self, upstream, numbers):
+        """`measure` at each point of the grid, with slopes from its neighbours."""
+        half, eps = self._span / (len(self._grid) - 1), np.finfo(np.float64).eps
+        grid, around = self._line
+        forward, gradient, values = self._report(numbers, grid, upstream, around)
+        slope = slopes_between(values, 2 * half, self._grid, eps)
+        lost = np.count_nonzero(np.isnan(slope)) - np.count_nonzero(~np.isfinite(values))
+        if lost > _LOST * len(slope):
+            return self.measure(self._grid, (), upstream, numbers)
+        slope *= upstream
+        return forward, gradient, slope
+
+    def rounding(self, forward, upstream):
+        """How far from the truth rounding may take the gradient and the slope at each point."""
         eps = np.finfo(np.float32).eps
         measured = 4 * np.finfo(self._precision).eps / self._step(self._precision)
-        size *= 2 * eps / np.abs(places).max() + measured
-        size += _INSIDE * eps + measured
+        size = np.abs(forward)  # made once: from here on it is changed in place
+        size *= abs(upstream) * (2 * eps / np.abs(self._grid[[0, -1]]).max() + measured)
+        size += abs(upstream) * (_INSIDE * eps + measured)
         return size
-
-    def _slopes(self, places, numbers, precision):
-        step = self._step(precision)
-        with np.errstate(over="ignore"):  # at the ends of float32
-            around = (places.astype(np.float64)[:, None] + step * _OFFSETS).astype(precision)
-        (values,) = self._call(self._apply, _values(numbers, precision), numbers, around.ravel())
-        return slopes(values.reshape(around.shape), step, np.abs(places), np.finfo(precision).eps)
 
     def _step(self, precision):
         return 2.0 ** np.floor(np.log2(self._span)) * _STEP[precision]
@@ -300,7 +298,7 @@ class _Program:
         with np.errstate(over="ignore"):  # at the ends of float32
             neighbour = _float32(here)
         asked = np.concatenate([here, neighbour.astype(np.float64), here - step, here + step])
-        (raw,) = self._run(self._apply, _values(numbers, "float64"), numbers, asked)
+        (raw,) = self._run(self._apply, numbers, asked)
         if raw.dtype != tf.float64:
             return True
         here, neighbour, left, right = np.asarray(raw).reshape(4, -1)
@@ -312,7 +310,7 @@ class _Program:
     def _wants_scalars(self, places, numbers):
         """Whether f, with an `if` on x or Python's math in it, runs on single numbers only."""
         try:
-            self.report(places, 1.0, numbers)
+            self._report(numbers, places)
         except (TypeError, ValueError) as problem:
             if not any(words in str(problem) for words in _NOT_A_NUMBER):
                 raise
@@ -332,19 +330,38 @@ class _Program:
 
     def _is_elementwise(self, places, numbers):
         """Whether a few points give alone what they give among the others."""
-        together = self.report(places, 1.0, numbers)
+        together = self._report(numbers, places)
         for i in np.linspace(0, len(places) - 2, 5).astype(int)[1:-1]:
-            alone = self.report(places[i : i + 1], 1.0, numbers)
+            alone = self._report(numbers, places[i : i + 1])
             for all_, one in zip(together, alone, strict=True):
                 if not np.allclose(all_[i], one[0], rtol=1e-4, atol=1e-6, equal_nan=True):
                     return False
         return True
 
+    @functools.cached_property
+    def _line(self):
+        """The grid, and its points and two more to either side in float64, kept as tensors."""
+        first, half = float(self._grid[0]), self._span / (len(self._grid) - 1)
+        around = np.arange(-2.0, len(self._grid) + 2) * half + first
+        around[np.abs(around) < 1e-6 * half] = 0.0  # where poles and kinks are, exactly
+        return tf.constant(self._grid), tf.constant(around)
+
     def _prepare(self, apply, differentiate):
+        def report(values, x, upstream, *around):
+            # In one call, which takes as long as what it does for some hundred points.
+            reported = differentiate(self._f, x, values, upstream, self._note)
+            return *reported, *(apply(self._f, each, values) for each in around)
+
         self._apply = _Traced(lambda values, x: (apply(self._f, x, values),))
-        self._differentiate = _Traced(
-            lambda values, x, upstream: differentiate(self._f, x, values, upstream, self._note)
+        self._differentiate = _Traced(report)
+
+    def _report(self, numbers, places, upstream=1.0, *around):
+        """Forward and gradient at places, the latter with its gaps; and f around them, if asked."""
+        forward, gradient, *values = self._call(
+            self._differentiate, numbers, places, np.float32(upstream), *around
         )
+        gradient[np.isnan(forward)] = np.nan
+        return forward, gradient, *values
 
     def _note(self, text):
         self._notes[text] = True
@@ -352,11 +369,11 @@ class _Program:
     def _call(self, *arguments):
         return [np.asarray(result, np.float64) for result in self._run(*arguments)]
 
-    def _run(self, traced, tensors, numbers, *arrays):
+    def _run(self, traced, numbers, *arrays):
         with tf.device(self._device.name), warnings.catch_warnings():
             # NumPy's own remarks on log(-1) inside a reader's function: the curve shows a gap.
             warnings.simplefilter("ignore", RuntimeWarning)
-            return traced(tensors, numbers, *arrays)
+            return traced(numbers, *arrays)
 
 
 class _Traced:
@@ -371,8 +388,9 @@ class _Traced:
         self._function = function
         self._graphs = {}
 
-    def __call__(self, tensors, numbers, *arrays):
-        arrays = [tf.constant(array) for array in arrays]
+    def __call__(self, numbers, *arrays):
+        arrays = [tf.convert_to_tensor(array) for array in arrays]
+        tensors = {name: _tensor(number) for name, number in numbers.items()}
         graph = self._graph(tensors, arrays)
         if graph is not None:
             with contextlib.suppress(Exception):  # a reader's function may raise anything at all
@@ -396,7 +414,7 @@ class _Traced:
 
 
 def _apply(f, x, values):
-    y = f(x, **values)
+    y = f(x, **{name: _in_precision(value, x) for name, value in values.items()})
     if y is None:
         raise TypeError(f"f: {_name(f)} returned None; end it with return and its value")
     y = tf.convert_to_tensor(y, dtype_hint=x.dtype)
@@ -522,9 +540,8 @@ def slopes_between(values, step, x, eps):
     """
     slope, size = np.empty(len(x)), _size(values)
     least = min(1.0, size / (step * len(x)))  # a small slope, among these
-    for first in range(0, len(slope), _BLOCK):  # what a step needs stays in the cache
-        some = slice(first, first + _BLOCK)
-        around = values[first : first + _BLOCK + 4]
+    for some in _blocks(len(slope)):
+        around = values[some.start : some.stop + 4]
         slope[some] = _slopes_in_block(around, step, x[some], eps, size, least)
     return slope
 
@@ -533,10 +550,12 @@ def _slopes_in_block(values, step, x, eps, size, least):
     with np.errstate(all="ignore"):
         moves = np.diff(values) / step
         slope = moves[1:-2] + moves[2:-1]
-        bends = np.abs(np.diff(moves))
-        bend = np.maximum(np.maximum(bends[:-2], bends[1:-1]), bends[2:])
+        bends, noise = np.abs(np.diff(moves)), 16 * eps * size / step
         # Who bends less than an eighth of the noise, here and next to here, has no kink or jump.
-        asked = np.flatnonzero(2 * bend > 1e-4 * np.abs(slope) + 16 * eps * size / step)
+        if 2 * bends.max() <= 1e-4 * np.abs(slope).min() + noise:
+            return slope
+        bend = np.maximum(np.maximum(bends[:-2], bends[1:-1]), bends[2:])
+        asked = np.flatnonzero(2 * bend > 1e-4 * np.abs(slope) + noise)
     around = values[asked[:, None] + np.arange(5)]
     near = slopes(around, step, np.abs(x[asked]), eps, size)
     with np.errstate(all="ignore"):
@@ -548,6 +567,10 @@ def _slopes_in_block(values, step, x, eps, size, least):
 
 
 def _size(values):
+    """The largest that is finite, in size."""
+    largest = max(values.max(initial=0.0), -values.min(initial=0.0))
+    if np.isfinite(largest):
+        return largest
     size = np.abs(values)
     return size.max(where=np.isfinite(size), initial=0.0)
 
@@ -617,34 +640,47 @@ def parted(gradient, slope, rounding=0.0):
     array([False,  True, False])
     """
     gradient, slope = np.asarray(gradient), np.asarray(slope)
+    rounding = np.broadcast_to(rounding, gradient.shape)
+    least = 0.0  # the largest of all, or 1
+    for some in _blocks(gradient.size):
+        largest = np.maximum(np.abs(gradient[some]), np.abs(slope[some]))
+        least = max(least, min(1.0, largest.max(where=np.isfinite(largest), initial=0.0)))
+        if least == 1.0:
+            break
+    apart = np.empty(gradient.shape, bool)
+    for some in _blocks(gradient.size):
+        apart[some] = _apart(gradient[some], slope[some], rounding[some], least)
+    return apart
+
+
+def _apart(gradient, slope, rounding, least):
     with np.errstate(invalid="ignore"):
         difference = np.abs(gradient - slope)
     largest = np.maximum(np.abs(gradient), np.abs(slope))
     both = np.isfinite(largest)
-    least = largest + min(1.0, largest.max(where=both, initial=0.0))
-    least *= _TOLERANCE
-    return both & (difference > np.maximum(least, rounding))
+    largest += least
+    largest *= _TOLERANCE
+    return both & (difference > np.maximum(largest, rounding))
 
 
-def _inner(grid):
-    grid = grid.astype(np.float64)  # where the range of float32 is no bound
-    middle, half = (grid[1:] + grid[:-1]) / 2, np.diff(grid) / 2
-    return _float32(middle[:, None] + half[:, None] * _NODES).ravel()
+def _blocks(size):
+    """Slices of so many points that what is computed for them stays in the cache."""
+    return (slice(first, first + _BLOCK) for first in range(0, size, _BLOCK))
 
 
 def _float32(values):
     return np.asarray(values, np.float32)
 
 
-def _values(numbers, precision):
-    """The numbers as tensors: rounded to float32 in any case, so that both passes mean the same."""
-    return {name: _value(number, precision) for name, number in numbers.items()}
+def _tensor(number):
+    """A number as float32 in any case, so that both precisions mean the same one."""
+    return tf.constant(bool(number) if _is_bool(number) else float(number))
 
 
-def _value(number, precision):
-    if _is_bool(number):
-        return tf.constant(bool(number))
-    return tf.cast(tf.constant(float(number), tf.float32), precision)
+def _in_precision(value, x):
+    """A number in the precision of x, where it is a tensor."""
+    is_tensor = isinstance(value, tf.Tensor) and value.dtype.is_floating
+    return tf.cast(value, x.dtype) if is_tensor else value
 
 
 def _is_bool(value):

@@ -169,9 +169,13 @@ class CurvePlot(Plot):
     def fits(self, curve):
         """Whether nothing of a curve is cut off, poles apart."""
         drawn = [name for name, line in self._lines.items() if line.get_visible()]
+        # Most curves fit whole; only of the others is it asked what a pole excuses.
+        return any(self._holds(_extents([curve], drawn, cut)) for cut in (False, True))
+
+    def _holds(self, extents):
         return all(
             axes.get_ylim()[0] <= low and high <= axes.get_ylim()[1]
-            for axes, (low, high) in zip(self._axes, _extents([curve], drawn), strict=True)
+            for axes, (low, high) in zip(self._axes, extents, strict=True)
         )
 
     def widen(self, curve):
@@ -360,15 +364,16 @@ def _bridged(parts, slope):
     return parts, slope
 
 
-def _extents(curves, names=tuple(STYLES)):
-    """For each of the two axes the least and the greatest value to show."""
+def _extents(curves, names=tuple(STYLES), cut=True):
+    """For each of the two axes the least and the greatest value to show, cut at poles."""
     above, below = [], [(0.0, 0.0)]
     for curve in curves:
         drawn = {name: _drawable(curve, name, _telling(curve, name)) for name in names}
-        if _has_pole(drawn["forward"]) and "believed" in drawn:
+        through_pole = cut and _has_pole(drawn["forward"])
+        if through_pole and "believed" in drawn:
             drawn["believed"] = drawn["forward"]  # an integral through a pole means nothing
         extents = {
-            name: _extent(values, cut=_has_pole(drawn["forward"]) or _has_pole(values))
+            name: _extent(values, cut and (through_pole or _has_pole(values)))
             for name, values in drawn.items()
         }
         above += [extents[name] for name in ("forward", "believed") if name in extents]
