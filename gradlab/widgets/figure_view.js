@@ -5,12 +5,25 @@
 // Frames: the background and each frame come as deflated runs of one colour. Each frame needs the
 // background alone, so the newest wins.
 
+// Read part by part: a Response would gather the parts in a task of its own, which has to queue
+// behind those of the messages that follow the frame's.
 async function inflated({ buffer, byteOffset, byteLength }) {
   const stream = new DecompressionStream("deflate");
   const writer = stream.writable.getWriter();
   writer.write(new Uint8Array(buffer, byteOffset, byteLength));
   writer.close();
-  return new Uint32Array(await new Response(stream.readable).arrayBuffer());
+  const reader = stream.readable.getReader();
+  const parts = [];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    parts.push(part.value);
+  }
+  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return new Uint32Array(whole.buffer);
 }
 
 function eachRun(runs, see) {

@@ -238,8 +238,9 @@ class FigureView(anywidget.AnyWidget):
     # What is drawn, and sent
 
     def _draw_animated(self):
+        renderer = self._canvas.get_renderer()
         for artist in self._animated:
-            artist.axes.draw_artist(artist)
+            artist.draw(renderer)
 
     def _flat_pixels(self):
         return np.asarray(self._canvas.buffer_rgba()).view("<u4").ravel()

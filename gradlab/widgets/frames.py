@@ -27,20 +27,13 @@ def encoded(pixels, background=None):
     array([2, 3, 5], dtype=uint32)
 
     """
-    changed = pixels != (0 if background is None else background)
-    starts = np.flatnonzero(_begins(pixels, changed))
-    lengths = np.diff(starts, append=pixels.size)
-    mine = changed[starts]
-    starts, lengths = starts[mine], lengths[mine]
+    changed = np.flatnonzero(pixels != (0 if background is None else background))
+    colours = pixels[changed]
+    begins = np.ones(changed.size, bool)
+    begins[1:] = (np.diff(changed) != 1) | (colours[1:] != colours[:-1])
+    firsts = np.flatnonzero(begins)
+    starts, lengths = changed[firsts], np.diff(firsts, append=changed.size)
     gaps = np.diff(starts, prepend=0)
     gaps[1:] -= lengths[:-1]
-    runs = np.concatenate([gaps, lengths, pixels[starts]]).astype("<u4")
+    runs = np.concatenate([gaps, lengths, colours[firsts]]).astype("<u4")
     return zlib.compress(runs, 1)
-
-
-def _begins(pixels, changed):
-    """True where a run begins: behind another colour, or where change begins or ends."""
-    begins = np.ones(pixels.size, bool)
-    np.not_equal(pixels[1:], pixels[:-1], out=begins[1:])
-    begins[1:] |= changed[1:] != changed[:-1]
-    return begins
