@@ -398,3 +398,15 @@ def test_numbers_on_the_edge_of_rounding_read_alike_everywhere(edge):
     for off in (-1e-7, 0, 1e-7):
         assert number(edge * (1 + off)) == number(edge)
         assert number(-edge * (1 + off)) == number(-edge)
+
+
+def test_the_figure_is_sent_before_the_echo(explorer, monkeypatch):
+    control, sent = explorer._controls["alpha"], []
+    for widget in (control, explorer.view):
+        monkeypatch.setattr(widget.comm, "send", lambda data, buffers=None: sent.append(data))
+    control.set_state({"value": 3.0})
+    assert [(each["method"], "frame" in each["state"]) for each in sent[-2:]] == [
+        ("update", True),
+        ("echo_update", False),
+    ]
+    assert sent[-1]["state"] == {"value": 2.0}  # as the kernel has it, within the range

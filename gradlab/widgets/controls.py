@@ -5,6 +5,7 @@ from pathlib import Path
 import anywidget
 import ipywidgets
 import traitlets
+from ipywidgets.widgets.widget import JUPYTER_WIDGETS_ECHO
 
 _HERE = Path(__file__).parent
 
@@ -22,7 +23,7 @@ class NumberControl(anywidget.AnyWidget):
     _esm = _HERE / "number_control.js"
     _css = _HERE / "number_control.css"
 
-    value = traitlets.Float().tag(sync=True)
+    value = traitlets.Float().tag(sync=True, echo_update=False)
     label = traitlets.Unicode().tag(sync=True)
     low = traitlets.Float().tag(sync=True)
     high = traitlets.Float(1.0).tag(sync=True)
@@ -30,6 +31,16 @@ class NumberControl(anywidget.AnyWidget):
     log = traitlets.Bool(False).tag(sync=True)
     unit = traitlets.Unicode().tag(sync=True)
     help = traitlets.Unicode().tag(sync=True)
+
+    def set_state(self, sync_data):
+        """Take what the browser has set; then echo it, which other tabs follow.
+
+        ipywidgets would echo first, and the figure would wait behind the echo.
+        """
+        super().set_state(sync_data)
+        if JUPYTER_WIDGETS_ECHO and "value" in sync_data:
+            echo = {"method": "echo_update", "state": {"value": self.value}, "buffer_paths": []}
+            self.comm.send(data=echo)
 
     @traitlets.validate("value")
     def _keep_within(self, proposal):

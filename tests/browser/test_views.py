@@ -82,6 +82,23 @@ def test_a_new_view_of_an_output_stays_in_step(views):
     check_in_step(views, 3)
 
 
+def test_another_tab_follows(views, browser, lab):
+    views.page.evaluate(TO_THE_NOTEBOOK)
+    views.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    tab = browser.new_page(viewport={"width": 1400, "height": 900})
+    open_lesson(tab, lab, "views")
+    there, slider = (
+        page.locator(".gradlab-explorer input[type=range]").first for page in (tab, views.page)
+    )
+    expect(there).to_have_value(slider.input_value())
+    press_arrows(slider)
+    expect(there).to_have_value(slider.input_value())
+    expect(tab.locator(".gradlab-digest").first).to_have_text(
+        views.locator(".gradlab-digest").first.inner_text()
+    )
+    tab.close()
+
+
 def test_a_restart_leaves_nothing_stale(views):
     count = views.count()
     views.page.evaluate(TO_THE_NOTEBOOK)
