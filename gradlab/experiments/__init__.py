@@ -1,1 +1,1 @@
-"""Small experiments that explorers show: functions of numbers, each one compiled call."""
+"""Small experiments that explorers show: functions of numbers, each one call of a graph."""

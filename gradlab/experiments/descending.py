@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from gradlab.experiments.compiling import compiled
+from gradlab.experiments.tracing import traced
 from gradlab.ops.clipping import clip_gradient_by_norm, clip_gradient_by_value
 
 STEPS = 100  # of every descent; who wants fewer looks at the first
@@ -74,10 +74,10 @@ def heights(surface, x, y):
 
 @functools.cache
 def _program(surface):
-    """The descent of a surface, compiled; a limit of ∞ clips nothing, so one does for all clips."""
+    """The descent of a surface, traced; a limit of ∞ clips nothing, so one does for all clips."""
     start, number = (tf.TensorSpec(shape, tf.float64) for shape in ((2,), ()))
     descent = functools.partial(_descent, SURFACES[surface])
-    return compiled(descent, start, number, number, number)
+    return traced(descent, start, number, number, number)
 
 
 def _descent(surface, start, learning_rate, value, norm):

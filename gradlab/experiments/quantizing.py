@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from gradlab.experiments.compiling import compiled
+from gradlab.experiments.tracing import traced
 from gradlab.ops.replacing import clip_by_value_preserve_gradient
 from gradlab.ops.surrogates import quantize_ste, round_ste, sign_ste, ternary_ste
 
@@ -111,7 +111,7 @@ def _program(quantizer, outside):
         return _fit(quantized)
 
     dtypes = (tf.float64, tf.int32, tf.float64)
-    return compiled(run, *(tf.TensorSpec((), dtype) for dtype in dtypes))
+    return traced(run, *(tf.TensorSpec((), dtype) for dtype in dtypes))
 
 
 def _fit(quantized):

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from gradlab.experiments.compiling import compiled
+from gradlab.experiments.tracing import traced
 from gradlab.ops.clipping import (
     clip_gradient_by_norm,
     clip_gradient_by_value,
@@ -64,7 +64,7 @@ def turned(first, second, clip_value, clip_norm):
 @functools.cache
 def _program():
     gradients, number = (tf.TensorSpec(shape, tf.float64) for shape in ((2, 2), ()))
-    return compiled(_clipped, gradients, number, number)
+    return traced(_clipped, gradients, number, number)
 
 
 def _clipped(gradients, clip_value, clip_norm):
