@@ -1,5 +1,7 @@
 """A function's ops as a diagram: set a switch, and see the gradients that flow."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -200,5 +202,18 @@ def test_numbers_of_no_two_arrows_lie_on_one_another():
 
 def test_stored_it_is_small(explorer):
     data, _ = explorer._repr_mimebundle_()
-    assert len(data["image/png"]) < 60_000
+    assert len(json.dumps(data)) < 60_000
     assert data["text/plain"] == explorer.digest
+
+
+def test_stored_the_largest_is_small_too():
+    def large(x):
+        for _ in range(4):
+            x = tf.nn.relu(tf.sin(x) * x)
+        return x
+
+    explorer = gl.explore_override(large, {"Relu": gl.guided_rule})
+    data, size = explorer._repr_mimebundle_()
+    assert len(json.dumps(data)) < 60_000
+    width, height = explorer.view.size
+    assert size == {"image/png": {"width": width, "height": height}}

@@ -26,6 +26,8 @@ _HERE = Path(__file__).parent
 _WIDEST = 1.4  # times the width it was made with; text keeps its size
 _DENSEST = 3.0
 _SAVED = 2  # times the density of the figure, in a PNG
+_STILL_RATIOS = (2, 1.5, 1)  # the same, in a stored notebook: the first with few enough bytes
+_STILL_BYTES = 40_000
 
 
 class _Look(NamedTuple):
@@ -176,14 +178,18 @@ class FigureView(anywidget.AnyWidget):
             raise ValueError(f"path: got {str(path)!r}; give a name that ends in .png or .svg")
         Path(path).write_bytes(_FORMATS[format_](self))
 
-    def still(self, ratio=2):
+    def still(self):
         """The frame as a small PNG for a page without a kernel.
 
-        It has `ratio` times the density of the figure and its first size and colours, whatever
-        the reader's page is like.
+        It has twice the density of the figure, or less where there is much in it, and its first
+        size and colours, whatever the reader's page is like.
         """
-        with self._drawn_as(self._natural._replace(dpi=self._natural.dpi * ratio)):
-            return _small_png(self._pixels())
+        for ratio in _STILL_RATIOS:
+            with self._drawn_as(self._natural._replace(dpi=self._natural.dpi * ratio)):
+                still = _small_png(self._pixels())
+            if len(still) <= _STILL_BYTES:
+                break
+        return still
 
     @property
     def png(self):
