@@ -14,7 +14,6 @@ import tensorflow as tf
 import gradlab as gl
 from benchmarks.timing import Ratio, ratio, seconds
 
-
 _KEPT = []  # explorers whose memory was measured: no other may take it over
 EXPLORERS = {
     "explore": lambda: gl.explore(gl.clip_gradient_by_value),
