@@ -270,6 +270,27 @@ def test_a_slow_value_is_said_and_the_next_good_one_clears_it(monkeypatch):
     gate.set()
 
 
+def test_a_function_slow_at_the_end_of_a_range_appears_at_once():
+    go_on, asked, answered = threading.Event(), [], []
+
+    def slow_at_two(x, alpha):
+        def wait(alpha):
+            if alpha == 2:
+                asked.append(alpha)
+                go_on.wait(5)
+                answered.append(alpha)
+            return alpha
+
+        return tf.reshape(tf.numpy_function(wait, [alpha], x.dtype), []) * x
+
+    explorer = gl.explore(slow_at_two, alpha=(0.0, 2.0))
+    assert asked
+    assert not answered
+    assert explorer.error is None
+    assert explorer.set(alpha=1.5).digest.startswith("slow_at_two(alpha=1.5)")
+    go_on.set()
+
+
 def test_a_function_that_always_raises_still_gives_an_explorer():
     explorer = gl.explore(picky, alpha=(3.0, 4.0))
     assert "ValueError" in explorer.digest

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-import time
+import threading
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from gradlab.widgets.code import call_with, written_as
 from gradlab.widgets.digest import digest, subject
 
 _OWN = ("compose", "upstream", "probe", "believed")  # names that the explorer's own controls have
-_PATIENCE = 0.2  # seconds: a slower function isn't evaluated at the ends of its ranges as well
+_PATIENCE = 0.2  # seconds for the curves at the ends of all ranges
 
 
 def explore(
@@ -150,7 +150,7 @@ class CurveExplorer(Explorer):
         evaluate = functools.partial(evaluator.at, values["probe"], self._upstream_of(values))
         line, point = evaluate(**parameters)
         anew = self._limits_for != values["compose"]
-        return line, point, self._at_the_ends(evaluate, parameters) if anew else []
+        return line, point, self._at_the_ends(evaluate, parameters) if anew else ()
 
     def _evaluator(self, compose):
         if compose not in self._evaluators:
@@ -163,15 +163,25 @@ class CurveExplorer(Explorer):
         return self._evaluators[compose]
 
     def _at_the_ends(self, evaluate, parameters):
-        """Curves with one parameter at an end of its range: what limits should have room for."""
-        curves, start = [], time.perf_counter()
-        for param in self.spec.params:
-            for end in (param.low, param.high):
-                if end is None or time.perf_counter() - start > _PATIENCE:
-                    continue
-                with contextlib.suppress(Exception):
-                    curves.append(evaluate(**{**parameters, param.name: end})[0])
-        return curves
+        """Curves with one parameter at an end of its range: what limits should have room for.
+
+        Those that are there in time: a function may take minutes for a value that nobody chose.
+        """
+        curves, give_up = [], threading.Event()
+
+        def look():
+            for param in self.spec.params:
+                for end in (param.low, param.high):
+                    if end is None or give_up.is_set():
+                        continue
+                    with contextlib.suppress(Exception):
+                        curves.append(evaluate(**{**parameters, param.name: end})[0])
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        thread.join(_PATIENCE)
+        give_up.set()
+        return tuple(curves)
 
     def _show(self, values, found):
         line, point, others = found
