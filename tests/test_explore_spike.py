@@ -138,3 +138,21 @@ def test_stored_it_is_small(explorer):
     data, _ = explorer._repr_mimebundle_()
     assert len(json.dumps(data)) < 60_000
     assert data["text/plain"] == explorer.digest
+
+
+def test_a_pinned_run_stays_behind_the_next(explorer):
+    pinned = explorer.set(strength=0.5).run
+    explorer.pin().set(surrogate="Triangular", leak=0.3)
+    membrane, gradient = explorer._plot._pinned
+    assert (explorer.run.membrane != pinned.membrane).any()
+    np.testing.assert_array_equal(membrane.get_ydata(), pinned.membrane)
+    shown = np.isfinite(gradient.get_ydata())
+    assert shown.any()
+    np.testing.assert_array_equal(gradient.get_ydata()[shown], np.abs(pinned.gradient)[shown])
+    assert "pinned: ATan(alpha=2)" in explorer.digest
+    legends = [axes.get_legend() for axes in explorer.figure.axes[1:]]
+    assert ["pinned" in [text.get_text() for text in each.texts] for each in legends] == [True] * 2
+    explorer.unpin()
+    legends = [axes.get_legend() for axes in explorer.figure.axes]
+    assert not any("pinned" in [text.get_text() for text in each.texts] for each in legends)
+    assert not (membrane.get_visible() or gradient.get_visible())

@@ -17,7 +17,7 @@ from gradlab.widgets.code import call_with, written_as
 from gradlab.widgets.digest import digest, subject
 
 _OWN = ("compose", "upstream", "probe", "believed")  # names that the explorer's own controls have
-_PATIENCE = 0.2  # seconds for the curves at the ends of all ranges
+_PATIENCE = 0.5  # seconds for the curves at the ends of all ranges
 
 
 def explore(

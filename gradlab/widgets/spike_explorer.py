@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from gradlab.neurons import Neuron
-from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
+from gradlab.plots import LEGEND, PINNED, PROBE, STYLES, Plot, tidy
 from gradlab.registry import SPECS
 from gradlab.specs import ParamSpec
 from gradlab.widgets.base import Explorer
@@ -174,6 +174,7 @@ _MEMBRANE = {"color": STYLES["forward"]["color"], "linewidth": 1.8}
 _CURRENT = {"color": STYLES["slope"]["color"], "linewidth": 1.6, "drawstyle": "steps-mid"}
 _SPIKES = {"color": "#222222", "linewidth": 1.8}
 _THRESHOLD = {"color": "#777777", "linewidth": 1.2, "linestyle": (0, (5, 2))}
+_PINNED_SIZE = {"color": PINNED["color"], "linestyle": "", "marker": "s", "markersize": 4.5}
 _LEAST, _MOST = 1e-6, 1e2  # of the gradients that show
 
 
@@ -198,8 +199,8 @@ class SpikePlot(Plot):
     def animated(self):
         """The artists that move without a redraw."""
         return [
-            *self._verticals, self._current, self._threshold, self._membrane, self._spikes,
-            *self._stems.values(), self._none,
+            *self._verticals, *self._pinned, self._current, self._threshold, self._membrane,
+            self._spikes, *self._stems.values(), self._none,
         ]  # fmt: skip
 
     def update(self, run, threshold):
@@ -223,6 +224,18 @@ class SpikePlot(Plot):
         self._set_opacity(1.0)
         return changed
 
+    def pin(self, run):
+        """Keep a run's membrane, and the size of its gradient, behind those to come."""
+        membrane, gradient = self._pinned
+        membrane.set_data(self._t, run.membrane)
+        size = np.abs(run.gradient)
+        gradient.set_data(self._t, np.where(size >= _LEAST, size, np.nan))
+        self._show_pinned(True)
+
+    def unpin(self):
+        """Let go of the pinned run."""
+        self._show_pinned(False)
+
     def _label(self):
         self.above.set(ylabel="current", ylim=(-0.05, 0.35))
         self.middle.set(ylabel="membrane", ylim=(-0.1, 1.6))
@@ -240,14 +253,24 @@ class SpikePlot(Plot):
         (self._spikes,) = self.middle.plot([], [], label="spike", **_SPIKES)
         looks = {1: ("raises the spike asked about", _UP), -1: ("lowers it", _DOWN)}
         self._stems = {
-            sign: self.below.plot([], [], label=f"current that {word}", markevery=3, **look)[0]
+            sign: self.below.plot([], [], label=word, markevery=3, **look)[0]
             for sign, (word, look) in looks.items()
         }
         self._none = self.below.text(
             0.5, 0.5, "no gradient reaches any step", ha="center", transform=self.below.transAxes
         )
+        self._pinned = [
+            self.middle.plot([], [], label="pinned", **PINNED)[0],
+            self.below.plot([], [], label="pinned", **_PINNED_SIZE)[0],
+        ]
+        self._show_pinned(False)
+
+    def _show_pinned(self, wanted):
+        for line in self._pinned:
+            line.set_visible(wanted)
         for axes in self._all:
-            axes.legend(ncols=3, **LEGEND)
+            named = [line for line in axes.lines if not line.get_label().startswith("_")]
+            axes.legend(handles=[line for line in named if line.get_visible()], ncols=4, **LEGEND)
 
     def _widen(self, axes, values, room):
         """Widen limits until values fit; return whether they had to be."""
