@@ -344,7 +344,8 @@ class _Program:
         first, half = float(self._grid[0]), self._span / (len(self._grid) - 1)
         around = np.arange(-2.0, len(self._grid) + 2) * half + first
         around[np.abs(around) < 1e-6 * half] = 0.0  # where poles and kinks are, exactly
-        return tf.constant(self._grid), tf.constant(around)
+        with tf.device(self._device.name):
+            return tf.constant(self._grid), tf.constant(around)
 
     def _prepare(self, apply, differentiate):
         def report(values, x, upstream, *around):
