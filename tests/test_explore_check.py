@@ -143,3 +143,20 @@ def test_stored_it_is_small(explorer):
     data, _ = explorer._repr_mimebundle_()
     assert len(json.dumps(data)) < 60_000
     assert data["text/plain"] == explorer.digest
+
+
+def test_pinned_errors_stay_behind_the_next(explorer):
+    pinned = explorer.sizes
+    explorer.pin().set(difference="forward", x=2.0)
+    for dtype, line in explorer._plot._pinned.items():
+        np.testing.assert_array_equal(line.get_xdata(), STEPS)
+        seen = pinned.by_dtype[dtype].errors > 1e-12
+        np.testing.assert_array_equal(line.get_ydata()[seen], pinned.by_dtype[dtype].errors[seen])
+    bottom, top = explorer._plot.above.get_ylim()
+    heights = np.concatenate([line.get_ydata() for line in explorer._plot._pinned.values()])
+    assert ((bottom <= heights) & (heights <= top)).all()
+    assert "pinned: " in explorer.digest
+    assert "pinned" in [text.get_text() for text in explorer._plot.above.get_legend().texts]
+    explorer.unpin()
+    assert "pinned" not in [text.get_text() for text in explorer._plot.above.get_legend().texts]
+    assert not any(line.get_visible() for line in explorer._plot._pinned.values())

@@ -134,3 +134,20 @@ def test_the_stored_form_is_small_and_an_update_draws_what_moves_alone():
     background = explorer.view.background
     explorer.set(first_x=1.0)
     assert explorer.view.background == background
+
+
+def test_pinned_clips_stay_behind_the_next():
+    explorer = gl.explore_clipping()
+    pinned = explorer.pin()._found[1]
+    explorer.set(first_x=-1.0, clip_norm=0.5)
+    for line, clip in zip(explorer._plot._pinned, pinned.values(), strict=True):
+        np.testing.assert_array_equal(np.transpose(line.get_data())[[1, 4]], clip.gradients)
+    (turns,) = explorer._plot._pinned_turns
+    np.testing.assert_array_equal(turns.get_ydata(), [clip.angles[2] for clip in pinned.values()])
+    assert "pinned: " in explorer.digest
+    (legend,) = explorer.figure.legends
+    assert "pinned" in [text.get_text() for text in legend.texts]
+    explorer.reset()
+    (legend,) = explorer.figure.legends
+    assert "pinned" not in [text.get_text() for text in legend.texts]
+    assert not any(line.get_visible() for line in (*explorer._plot._pinned, turns))

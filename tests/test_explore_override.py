@@ -217,3 +217,17 @@ def test_stored_the_largest_is_small_too():
     assert len(json.dumps(data)) < 60_000
     width, height = explorer.view.size
     assert size == {"image/png": {"width": width, "height": height}}
+
+
+def test_a_pinned_gradient_stays_behind_that_of_other_rules():
+    explorer = gl.explore_override(sin_of_square, {"Relu": gl.guided_rule})
+    pinned = explorer._plot.curve.gradient
+    explorer.pin().set(Relu=not explorer.parameters["Relu"])
+    line = explorer._plot._pinned
+    np.testing.assert_array_equal(line.get_ydata(), pinned)
+    assert (explorer._plot.curve.gradient != pinned).any()
+    assert "pinned: " in explorer.digest
+    assert "pinned" in [text.get_text() for text in explorer._plot.below.get_legend().texts]
+    explorer.unpin()
+    assert "pinned" not in [text.get_text() for text in explorer._plot.below.get_legend().texts]
+    assert not line.get_visible()

@@ -155,4 +155,4 @@ def test_a_pinned_run_stays_behind_the_next(explorer):
     explorer.unpin()
     legends = [axes.get_legend() for axes in explorer.figure.axes]
     assert not any("pinned" in [text.get_text() for text in each.texts] for each in legends)
-    assert not (membrane.get_visible() or gradient.get_visible())
+    assert not any(line.get_visible() for line in (membrane, gradient))

@@ -348,12 +348,12 @@ EXPLORERS = {
     "explore": lambda: gl.explore("clip_gradient_by_value"),
     "explore, believed": lambda: gl.explore("sign_ste", believed=True),
     "explore, pinned": lambda: gl.explore("clip_gradient_by_value", believed=True).pin(),
-    "explore_clipping": gl.explore_clipping,
+    "explore_clipping": lambda: gl.explore_clipping().pin(),
     "explore_descent": lambda: gl.explore_descent().pin(),
     "explore_quantizer": lambda: gl.explore_quantizer().pin(),
-    "explore_override": gl.explore_override,
-    "explore_check": gl.explore_check,
-    "explore_spike": gl.explore_spike,
+    "explore_override": lambda: gl.explore_override().pin(),
+    "explore_check": lambda: gl.explore_check().pin(),
+    "explore_spike": lambda: gl.explore_spike().pin(),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from gradlab.ops.custom import custom_gradient
-from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
+from gradlab.plots import LEGEND, PINNED, PROBE, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec
 from gradlab.step_sizes import ORDERS, STEPS, WINDOW, Stepper
 from gradlab.widgets.base import Explorer
@@ -177,7 +177,8 @@ class CheckPlot(Plot):
     def animated(self):
         """The artists that move without a redraw."""
         return [
-            self._vertical, *self._estimates.values(), self._floor, *self._lines.values(),
+            self._vertical, *self._estimates.values(), self._floor, *self._pinned.values(),
+            *self._lines.values(),
             *self._bests.values(), *self._marks.values(), *self._names.values(),
             self._tangent, *self._windows.values(), *self._secants.values(), self._note,
         ]  # fmt: skip
@@ -190,6 +191,27 @@ class CheckPlot(Plot):
         self._move_window(0.0 if difference == "forward" else -1.0)
         self._set_opacity(1.0)
         return bool(self._fit_errors(key) | self._fit_window())
+
+    def pin(self, sizes):
+        """Keep measured errors behind those to come."""
+        for dtype, line in self._pinned.items():
+            errors = sizes.by_dtype.get(dtype)
+            line.set_data(
+                *([], []) if errors is None else (STEPS, np.maximum(errors.errors, _LEAST))
+            )
+        self._show_pinned(True)
+
+    def unpin(self):
+        """Let go of the pinned errors."""
+        self._show_pinned(False)
+
+    def _show_pinned(self, wanted):
+        for line in self._pinned.values():
+            line.set_visible(wanted)
+        self._key = None  # limits are chosen anew, for both
+        pinned = [line for line in self._pinned.values() if wanted][:1]
+        handles = [*self._lines.values(), self._star, *pinned]
+        self.above.legend(handles=handles, ncols=len(handles), **LEGEND)
 
     def _make_errors(self, axes):
         axes.set(xscale="log", yscale="log", xlim=(STEPS[0] / 1.5, 1.5 * STEPS[-1]))
@@ -207,8 +229,11 @@ class CheckPlot(Plot):
         self._marks = {d: self._mark(axes, look, look["marker"], 7) for d, look in _LOOKS.items()}
         ink = {"size": 8.5, "color": "#444444", "bbox": _PAPER, "clip_on": True}
         self._names = {name: axes.text(1, 1, name, **ink) for name in (*names, "floor")}
-        star = axes.plot([], [], "*", ms=11, mfc="#FFFFFF", mec="#444444", ls="", label="best step")
-        axes.legend(handles=[*self._lines.values(), *star], ncols=3, **LEGEND)
+        (self._star,) = axes.plot(
+            [], [], "*", ms=11, mfc="#FFFFFF", mec="#444444", ls="", label="best step"
+        )
+        self._pinned = {d: axes.plot([], [], label="pinned", **PINNED)[0] for d in _LOOKS}
+        self._show_pinned(False)
 
     def _mark(self, axes, look, marker, size):
         return axes.plot(
@@ -287,7 +312,8 @@ class CheckPlot(Plot):
 
     def _fit_errors(self, key):
         """Choose limits for another function, widen them for another point of the same."""
-        heights = np.concatenate([e.errors for e in self.sizes.by_dtype.values()])
+        pinned = [line.get_ydata() for line in self._pinned.values() if line.get_visible()]
+        heights = np.concatenate([*(e.errors for e in self.sizes.by_dtype.values()), *pinned])
         there = heights[np.isfinite(heights) & (heights > 0)]
         low, high = (there.min(), there.max()) if there.size else (1e-15, 1.0)
         bottom, top = self.above.get_ylim()

@@ -5,7 +5,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle
 
 from gradlab.experiments.turning import CLIPS, turned
-from gradlab.plots import LEGEND, STYLES, Plot, tidy
+from gradlab.plots import LEGEND, PINNED, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec, choice_spec, point_specs
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -24,6 +24,13 @@ _STYLES = {
 }
 _ALONE = {"color": _INK, "markerfacecolor": "white", "linestyle": "none", "clip_on": False}
 _VECTOR = {"linewidth": 2.2, "markersize": 5}
+_PINNED_TURN = {
+    "color": PINNED["color"],
+    "linestyle": "",
+    "marker": "_",
+    "markersize": 28,
+    "mew": 3,
+}
 _LIMIT = {"fill": False, "linewidth": 1.2}
 
 
@@ -130,8 +137,8 @@ class ClippingPlot(Plot):
     def animated(self):
         """The artists that `update` moves, in the order they're drawn."""
         return [
-            self._box, self._circle, *self._given, *self._clipped.values(), *self._names,
-            *self._bars, *self._alone, *self._texts,
+            self._box, self._circle, *self._pinned, *self._given, *self._clipped.values(),
+            *self._names, *self._bars, *self._pinned_turns, *self._alone, *self._texts,
         ]  # fmt: skip
 
     def update(self, gradients, clip_value, clip_norm, found):
@@ -140,11 +147,27 @@ class ClippingPlot(Plot):
         self._circle.set_radius(clip_norm)
         self._place_given(gradients)
         for name, clip in found.items():
-            first, second = clip.gradients
-            ends = [(0, 0), first, (np.nan, np.nan), (0, 0), second]
-            self._clipped[name].set_data(*np.transpose(ends))
+            self._clipped[name].set_data(*_from_zero(clip))
         self._place_turns(np.array([clip.angles for clip in found.values()]))
         self._set_opacity(1.0)
+
+    def pin(self, found):
+        """Keep what each clip makes of two gradients behind what is to come."""
+        for line, clip in zip(self._pinned, found.values(), strict=True):
+            line.set_data(*_from_zero(clip))
+        heights = [clip.angles[2] for clip in found.values()]
+        self._pinned_turns[0].set_data(range(len(CLIPS)), heights)
+        self._show_pinned(True)
+
+    def unpin(self):
+        """Let go of what was pinned."""
+        self._show_pinned(False)
+
+    def _show_pinned(self, wanted):
+        for line in (*self._pinned, *self._pinned_turns):
+            line.set_visible(wanted)
+        self.figure.legends[0].remove()
+        self._make_legend()
 
     def _label_plane(self):
         self.plane.set(
@@ -176,9 +199,12 @@ class ClippingPlot(Plot):
             **{f"by {name}": Line2D([], [], **each, **_VECTOR) for name, each in _STYLES.items()},
             **{f"{name} alone": Line2D([], [], **_alone(name)) for name in _NAMES},
         }
+        if self._pinned[0].get_visible():
+            entries["pinned"] = Line2D([], [], **PINNED)
         # Of the whole figure: one of the plane is as wide as the plane, and pushes it aside.
         place = {**LEGEND, "loc": "outside upper left", "bbox_to_anchor": None}
-        self.figure.legend(entries.values(), entries.keys(), ncols=3, **place)
+        columns = (len(entries) + 1) // 2  # in two rows, pinned or not
+        self.figure.legend(entries.values(), entries.keys(), ncols=columns, **place)
 
     def _make_vectors(self):
         self._box = self.plane.add_patch(Rectangle((0, 0), 0, 0, **_LIMIT, **_outline("value")))
@@ -190,6 +216,7 @@ class ClippingPlot(Plot):
             name: self.plane.plot([], [], **style, **_VECTOR, markevery=[1, 4])[0]
             for name, style in _STYLES.items()
         }
+        self._pinned = [self.plane.plot([], [], **PINNED, visible=False)[0] for _ in CLIPS]
         self._names = [
             self.plane.text(0, 0, name, va="center", color=_INK, bbox=_PAPER) for name in _NAMES
         ]
@@ -202,6 +229,7 @@ class ClippingPlot(Plot):
             color=[_STYLES[name]["color"] for name in CLIPS],
             edgecolor=_INK,
         )
+        self._pinned_turns = self.turns.plot([], [], **_PINNED_TURN, visible=False)
         self._alone = [self.turns.plot([], [], **_alone(name))[0] for name in _NAMES]
         self._texts = [
             self.turns.text(i, 0, "", ha="center", va="bottom", color="black")
@@ -223,6 +251,12 @@ class ClippingPlot(Plot):
             text.set_text(_degrees(height))
         for line, heights, shift in zip(self._alone, angles.T, (-0.12, 0.12), strict=False):
             line.set_data(np.arange(len(CLIPS)) + shift, heights)
+
+
+def _from_zero(clip):
+    """The x and the y of a line from 0 to one clipped gradient, and of another to the other."""
+    first, second = clip.gradients
+    return np.transpose([(0, 0), first, (np.nan, np.nan), (0, 0), second])
 
 
 def _outline(name):

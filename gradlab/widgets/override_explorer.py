@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch, Patch
 from gradlab.curves import Evaluator, checked_range
 from gradlab.flows import Flows
 from gradlab.ops.rectifiers import deconv_rule, guided_rule
-from gradlab.plots import LEGEND, PROBE, STYLES, Plot, tidy
+from gradlab.plots import LEGEND, PINNED, PROBE, STYLES, Plot, tidy
 from gradlab.specs import ParamSpec
 from gradlab.widgets.base import Explorer
 from gradlab.widgets.code import call_with
@@ -138,6 +138,10 @@ class OverrideExplorer(Explorer):
             for name in ("forward", "gradient", "slope")
         )
         return f"{self._subject(states)} at x = {number(point.x)}: {here};\n{_back(flow)}"
+
+    def _pin(self, found):
+        _, _, line, _ = found
+        self._plot.pin(line)
 
     def _subject(self, states):
         on = [f"{op_type} by {name}" for op_type, name in self._chosen(states).items()]
@@ -388,7 +392,8 @@ class OverridePlot(Plot):
     def animated(self):
         """The artists that move without a redraw."""
         numbers = [text for pair in self._numbers.values() for text in pair]
-        return [*numbers, self._total, self._vertical, *self._lines.values(), *self._marks.values()]
+        lines = [self._pinned, *self._lines.values()]
+        return [*numbers, self._total, self._vertical, *lines, *self._marks.values()]
 
     def update(self, chosen, flow, curve, point):
         """Show a flow, and its x on a curve; return whether more than `animated` changed."""
@@ -399,6 +404,22 @@ class OverridePlot(Plot):
         self._write_numbers()
         self._set_opacity(1.0)
         return self._move_curves(point) or changed
+
+    def pin(self, curve):
+        """Keep a gradient behind those of other rules."""
+        self._pinned.set_data(
+            curve.x, np.where(np.isfinite(curve.gradient), curve.gradient, np.nan)
+        )
+        self._show_pinned(True)
+
+    def unpin(self):
+        """Let go of the pinned gradient."""
+        self._show_pinned(False)
+
+    def _show_pinned(self, wanted):
+        self._pinned.set_visible(wanted)
+        lines = [line for line in (*self._lines.values(), self._pinned) if line.get_visible()]
+        self.below.legend(handles=lines, ncols=len(lines), **LEGEND)
 
     def _make_diagram(self, ops):
         axes, layout = self.above, self._layout
@@ -478,7 +499,8 @@ class OverridePlot(Plot):
         self._marks = {
             name: axes.plot([], [], "o", ms=6, color=STYLES[name]["color"])[0] for name in labels
         }
-        axes.legend(ncols=2, **LEGEND)
+        (self._pinned,) = axes.plot([], [], label="pinned", **PINNED)
+        self._show_pinned(False)
         axes.set_ylim(-1e-9, 1e-9)  # until there is a curve
 
     def _move_curves(self, point):
