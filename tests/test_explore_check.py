@@ -152,6 +152,7 @@ def test_pinned_errors_stay_behind_the_next(explorer):
         np.testing.assert_array_equal(line.get_xdata(), STEPS)
         seen = pinned.by_dtype[dtype].errors > 1e-12
         np.testing.assert_array_equal(line.get_ydata()[seen], pinned.by_dtype[dtype].errors[seen])
+    assert {*explorer._plot._pinned.values()} <= {*explorer._plot.animated}
     bottom, top = explorer._plot.above.get_ylim()
     heights = np.concatenate([line.get_ydata() for line in explorer._plot._pinned.values()])
     assert ((bottom <= heights) & (heights <= top)).all()
@@ -160,3 +161,10 @@ def test_pinned_errors_stay_behind_the_next(explorer):
     explorer.unpin()
     assert "pinned" not in [text.get_text() for text in explorer._plot.above.get_legend().texts]
     assert not any(line.get_visible() for line in explorer._plot._pinned.values())
+    assert explorer._plot.above.get_ylim()[0] > bottom  # nothing is that small any more
+
+
+def test_pinned_errors_of_0_leave_the_limits_alone(explorer):
+    limits = explorer.set(f="|x|")._plot.above.get_ylim()
+    assert any((errors.errors == 0).any() for errors in explorer.sizes.by_dtype.values())
+    assert explorer.pin()._plot.above.get_ylim() == limits

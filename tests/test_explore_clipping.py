@@ -142,8 +142,10 @@ def test_pinned_clips_stay_behind_the_next():
     explorer.set(first_x=-1.0, clip_norm=0.5)
     for line, clip in zip(explorer._plot._pinned, pinned.values(), strict=True):
         np.testing.assert_array_equal(np.transpose(line.get_data())[[1, 4]], clip.gradients)
-    (turns,) = explorer._plot._pinned_turns
-    np.testing.assert_array_equal(turns.get_ydata(), [clip.angles[2] for clip in pinned.values()])
+    turns = explorer._plot._pinned_turns
+    angles = [clip.angles[2] for clip in pinned.values()]
+    np.testing.assert_array_equal(np.reshape(turns.get_ydata(), (3, 3)).T, [angles] * 3)
+    assert {*explorer._plot._pinned, turns} <= {*explorer._plot.animated}
     assert "pinned: " in explorer.digest
     (legend,) = explorer.figure.legends
     assert "pinned" in [text.get_text() for text in legend.texts]
@@ -151,3 +153,15 @@ def test_pinned_clips_stay_behind_the_next():
     (legend,) = explorer.figure.legends
     assert "pinned" not in [text.get_text() for text in legend.texts]
     assert not any(line.get_visible() for line in (*explorer._plot._pinned, turns))
+
+
+def test_a_pinned_line_strikes_out_no_number():
+    explorer = gl.explore_clipping().pin()
+    plot = explorer._plot
+    for y in np.arange(2.0, 5.0, 0.1):
+        explorer.set(first_y=y)
+        explorer.view.still()
+        pinned = plot.turns.transData.transform(np.transpose(plot._pinned_turns.get_data()))[::3, 1]
+        for text, height in zip(plot._texts, pinned, strict=True):
+            box = text.get_window_extent()
+            assert not box.y0 < height < box.y1

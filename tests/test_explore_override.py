@@ -226,7 +226,8 @@ def test_a_pinned_gradient_stays_behind_that_of_other_rules():
     line = explorer._plot._pinned
     np.testing.assert_array_equal(line.get_ydata(), pinned)
     assert (explorer._plot.curve.gradient != pinned).any()
-    assert "pinned: " in explorer.digest
+    assert line in explorer._plot.animated
+    assert explorer.digest.endswith("\npinned: sin_of_square, Relu by guided_rule")
     assert "pinned" in [text.get_text() for text in explorer._plot.below.get_legend().texts]
     explorer.unpin()
     assert "pinned" not in [text.get_text() for text in explorer._plot.below.get_legend().texts]

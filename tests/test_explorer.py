@@ -2,7 +2,9 @@
 
 import base64
 import io
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -325,6 +327,18 @@ def test_the_stored_form_is_a_picture_and_a_digest(explorer):
     picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
     assert picture.size == tuple(2 * side for side in metadata["image/png"].values())
     assert len(data["image/png"]) < 60_000
+
+
+def test_colab_is_told_where_widgets_come_from(explorer, monkeypatch):
+    colab = types.SimpleNamespace(
+        enable_custom_widget_manager=lambda: None,
+        _widgets=types.SimpleNamespace(_installed_url="https://example.org/manager.js"),
+    )
+    monkeypatch.setitem(sys.modules, "google.colab.output", colab)
+    _, metadata = explorer._repr_mimebundle_()
+    manager = metadata["application/vnd.jupyter.widget-view+json"]["colab"]["custom_widget_manager"]
+    assert manager == {"url": colab._widgets._installed_url}
+    assert set(metadata) == {"application/vnd.jupyter.widget-view+json", "image/png"}
 
 
 def test_stored_text_names_no_device(explorer):

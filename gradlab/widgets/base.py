@@ -132,13 +132,16 @@ class Explorer:
         return self.digest
 
     def _repr_mimebundle_(self, include=None, exclude=None):
+        _, metadata = (
+            self.view._repr_mimebundle_()
+        )  # what Colab asks of widgets that aren't its own
         width, height = self.view.size  # as it was made, not as a page has it
         data = {
             **self.widget._repr_mimebundle_(),
             "text/plain": self.digest,
             "image/png": base64.b64encode(self.view.still()).decode("ascii"),
         }
-        return data, {"image/png": {"width": width, "height": height}}
+        return data, {**metadata, "image/png": {"width": width, "height": height}}
 
     # What the controls say: states are what they hold, values what a function is given
 

@@ -314,7 +314,7 @@ class CheckPlot(Plot):
         """Choose limits for another function, widen them for another point of the same."""
         pinned = [line.get_ydata() for line in self._pinned.values() if line.get_visible()]
         heights = np.concatenate([*(e.errors for e in self.sizes.by_dtype.values()), *pinned])
-        there = heights[np.isfinite(heights) & (heights > 0)]
+        there = heights[np.isfinite(heights) & (heights > _LEAST)]
         low, high = (there.min(), there.max()) if there.size else (1e-15, 1.0)
         bottom, top = self.above.get_ylim()
         if key == self._key and bottom <= low and high <= top:

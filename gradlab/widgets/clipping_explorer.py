@@ -24,14 +24,10 @@ _STYLES = {
 }
 _ALONE = {"color": _INK, "markerfacecolor": "white", "linestyle": "none", "clip_on": False}
 _VECTOR = {"linewidth": 2.2, "markersize": 5}
-_PINNED_TURN = {
-    "color": PINNED["color"],
-    "linestyle": "",
-    "marker": "_",
-    "markersize": 28,
-    "mew": 3,
-}
 _LIMIT = {"fill": False, "linewidth": 1.2}
+_BAR = 0.6  # wide
+_REACH = 0.4  # of a pinned line to either side: beyond the bar, so that it is seen before one
+_NUMBER = 4.0  # degrees, the height of what stands above a bar
 
 
 def explore_clipping(
@@ -138,7 +134,7 @@ class ClippingPlot(Plot):
         """The artists that `update` moves, in the order they're drawn."""
         return [
             self._box, self._circle, *self._pinned, *self._given, *self._clipped.values(),
-            *self._names, *self._bars, *self._pinned_turns, *self._alone, *self._texts,
+            *self._names, *self._bars, self._pinned_turns, *self._alone, *self._texts,
         ]  # fmt: skip
 
     def update(self, gradients, clip_value, clip_norm, found):
@@ -155,8 +151,7 @@ class ClippingPlot(Plot):
         """Keep what each clip makes of two gradients behind what is to come."""
         for line, clip in zip(self._pinned, found.values(), strict=True):
             line.set_data(*_from_zero(clip))
-        heights = [clip.angles[2] for clip in found.values()]
-        self._pinned_turns[0].set_data(range(len(CLIPS)), heights)
+        self._pinned_turns.set_data(*_across([clip.angles[2] for clip in found.values()]))
         self._show_pinned(True)
 
     def unpin(self):
@@ -164,7 +159,7 @@ class ClippingPlot(Plot):
         self._show_pinned(False)
 
     def _show_pinned(self, wanted):
-        for line in (*self._pinned, *self._pinned_turns):
+        for line in (*self._pinned, self._pinned_turns):
             line.set_visible(wanted)
         self.figure.legends[0].remove()
         self._make_legend()
@@ -216,7 +211,10 @@ class ClippingPlot(Plot):
             name: self.plane.plot([], [], **style, **_VECTOR, markevery=[1, 4])[0]
             for name, style in _STYLES.items()
         }
-        self._pinned = [self.plane.plot([], [], **PINNED, visible=False)[0] for _ in CLIPS]
+        self._pinned = [
+            self.plane.plot([], [], **_pinned(name), markevery=[1, 4], visible=False)[0]
+            for name in CLIPS
+        ]
         self._names = [
             self.plane.text(0, 0, name, va="center", color=_INK, bbox=_PAPER) for name in _NAMES
         ]
@@ -225,11 +223,11 @@ class ClippingPlot(Plot):
         self._bars = self.turns.bar(
             range(len(CLIPS)),
             0,
-            width=0.6,
+            width=_BAR,
             color=[_STYLES[name]["color"] for name in CLIPS],
             edgecolor=_INK,
         )
-        self._pinned_turns = self.turns.plot([], [], **_PINNED_TURN, visible=False)
+        (self._pinned_turns,) = self.turns.plot([], [], **PINNED, visible=False)
         self._alone = [self.turns.plot([], [], **_alone(name))[0] for name in _NAMES]
         self._texts = [
             self.turns.text(i, 0, "", ha="center", va="bottom", color="black")
@@ -245,12 +243,32 @@ class ClippingPlot(Plot):
             name.set_horizontalalignment("right" if x < 0 else "left")
 
     def _place_turns(self, angles):
-        for bar, text, height in zip(self._bars, self._texts, angles[:, 2], strict=True):
-            bar.set_height(np.nan_to_num(height))
-            text.set_y(np.nan_to_num(height) + 1)
-            text.set_text(_degrees(height))
+        turns = np.nan_to_num(angles[:, 2])
+        for bar, height in zip(self._bars, turns, strict=True):
+            bar.set_height(height)
+        for text, base, angle in zip(self._texts, self._bases(turns), angles[:, 2], strict=True):
+            text.set_y(base + 1)
+            text.set_text(_degrees(angle))
         for line, heights, shift in zip(self._alone, angles.T, (-0.12, 0.12), strict=False):
             line.set_data(np.arange(len(CLIPS)) + shift, heights)
+
+    def _bases(self, heights):
+        """What numbers stand on: their bars, or a pinned line that would else strike them out."""
+        if not self._pinned_turns.get_visible():
+            return heights
+        pinned = np.nan_to_num(self._pinned_turns.get_ydata()[::3])
+        return np.where((heights < pinned) & (pinned < heights + _NUMBER), pinned, heights)
+
+
+def _pinned(name):
+    """The look of a pinned clip: its tips tell which it is."""
+    return {**PINNED, "marker": _STYLES[name]["marker"], "markersize": _VECTOR["markersize"]}
+
+
+def _across(heights):
+    """The x and the y of a line across each bar's place, with gaps between."""
+    x = [[i - _REACH, i + _REACH, np.nan] for i in range(len(heights))]
+    return np.ravel(x), np.repeat(heights, 3)
 
 
 def _from_zero(clip):

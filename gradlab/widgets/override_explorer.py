@@ -137,7 +137,7 @@ class OverrideExplorer(Explorer):
             f"{name} {number(getattr(point, name), scale)}"
             for name in ("forward", "gradient", "slope")
         )
-        return f"{self._subject(states)} at x = {number(point.x)}: {here};\n{_back(flow)}"
+        return f"{self._subject(states)}, at x = {number(point.x)}: {here};\n{_back(flow)}"
 
     def _pin(self, found):
         _, _, line, _ = found
@@ -145,7 +145,7 @@ class OverrideExplorer(Explorer):
 
     def _subject(self, states):
         on = [f"{op_type} by {name}" for op_type, name in self._chosen(states).items()]
-        return f"{self._f_name}, {', '.join(on) or 'nothing overridden'},"
+        return f"{self._f_name}, {', '.join(on) or 'nothing overridden'}"
 
 
 def _by_name(rules):
