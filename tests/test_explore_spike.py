@@ -156,3 +156,10 @@ def test_a_pinned_run_stays_behind_the_next(explorer):
     legends = [axes.get_legend() for axes in explorer.figure.axes]
     assert not any("pinned" in [text.get_text() for text in each.texts] for each in legends)
     assert not any(line.get_visible() for line in (membrane, gradient))
+
+
+def test_a_gradient_that_explodes_has_its_heads_in_sight():
+    explorer = gl.explore_spike()
+    run = explorer.set(surrogate="Triangular", leak=0.3, strength=0.3).run
+    assert np.abs(run.gradient).max() > 100
+    assert np.abs(run.gradient).max() < explorer._plot.below.get_ylim()[1]

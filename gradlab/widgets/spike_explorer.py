@@ -175,7 +175,7 @@ _CURRENT = {"color": STYLES["slope"]["color"], "linewidth": 1.6, "drawstyle": "s
 _SPIKES = {"color": "#222222", "linewidth": 1.8}
 _THRESHOLD = {"color": "#777777", "linewidth": 1.2, "linestyle": (0, (5, 2))}
 _PINNED_SIZE = {"color": PINNED["color"], "linestyle": "", "marker": "s", "markersize": 4.5}
-_LEAST, _MOST = 1e-6, 1e2  # of the gradients that show
+_LEAST, _MOST = 1e-6, 1e2  # of the gradients that show at first
 
 
 class SpikePlot(Plot):
@@ -214,6 +214,7 @@ class SpikePlot(Plot):
         self._membrane.set_data(t, run.membrane)
         changed = self._widen(self.above, run.current, 1.15)
         changed |= self._widen(self.middle, [*run.membrane, threshold], 1.35)
+        changed |= self._raise_top(np.abs(run.gradient))
         fired = run.spikes > 0
         top = self.middle.get_ylim()[1]
         self._spikes.set_data(*_stems(t[fired], run.membrane[fired], top))
@@ -279,6 +280,14 @@ class SpikePlot(Plot):
         if bottom <= low and high * room / 1.1 <= top:
             return False
         axes.set_ylim(min(bottom, 1.2 * low), max(top, room * high))
+        return True
+
+    def _raise_top(self, sizes):
+        """Raise the limit of the gradients until all have a head; return whether it had to be."""
+        most = sizes.max(where=np.isfinite(sizes), initial=0.0)
+        if most < self.below.get_ylim()[1]:
+            return False
+        self.below.set_ylim(_LEAST, 10.0 ** np.ceil(np.log10(2 * most)))  # a whole decade
         return True
 
 
