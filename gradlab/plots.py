@@ -6,6 +6,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import ScalarFormatter
 
 from gradlab.curves import Curve
 from gradlab.reducing import shown
@@ -69,8 +70,24 @@ class Plot:
         return 1.0
 
 
+class _Ticks(ScalarFormatter):
+    """Numbers that each tell their own power of ten: one for all would lie on the legend."""
+
+    def __call__(self, x, pos=None):
+        if not super().get_offset():
+            return super().__call__(x, pos)
+        mantissa, _, exponent = f"{x:.10g}".partition("e")
+        return self.fix_minus(f"{mantissa}e{int(exponent)}" if exponent else mantissa)
+
+    def get_offset(self):
+        return ""
+
+
 def tidy(axes, **grid):
-    """Give axes a quiet grid, and no frame above and on the right."""
+    """Give axes a quiet grid, and no frame above and on the right; numbers say all of a size."""
+    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
+        if scale == "linear" and isinstance(axis.get_major_formatter(), ScalarFormatter):
+            axis.set_major_formatter(_Ticks())
     axes.grid(color="#E5E5E5", linewidth=0.8, **grid)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -254,7 +271,7 @@ class CurvePlot(Plot):
             for name in ("forward", "gradient", "slope")
         }
         self._remark = below.text(
-            0.5, 0.5, "", ha="center", va="center", transform=below.transAxes, animated=True
+            0.5, 0.7, "", ha="center", va="center", transform=below.transAxes, animated=True
         )
         self._lines["believed"].set_visible(False)
         self._make_legend()

@@ -57,7 +57,14 @@ class ParamSpec:
             self._check_range()
             if self.step is None:
                 object.__setattr__(self, "step", _step(self.low, self.high, self.kind))
-        self.checked(self.default)
+        labels = [label for label, _ in self.choices]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(
+                f"{self.name}: two choices are called {twice!r}; give {{label: value}} "
+                "with a label of its own for each"
+            )
+        object.__setattr__(self, "default", self.checked(self.default))
 
     @property
     def is_number(self):

@@ -168,3 +168,8 @@ def test_pinned_errors_of_0_leave_the_limits_alone(explorer):
     limits = explorer.set(f="|x|")._plot.above.get_ylim()
     assert any((errors.errors == 0).any() for errors in explorer.sizes.by_dtype.values())
     assert explorer.pin()._plot.above.get_ylim() == limits
+
+
+def test_a_function_of_ones_own_comes_before_ours_of_its_name():
+    explorer = gl.explore_check({"sin x": lambda x: 5 * x**2}, x=1.0)
+    assert explorer.sizes.gradient == pytest.approx(10)

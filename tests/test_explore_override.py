@@ -232,3 +232,10 @@ def test_a_pinned_gradient_stays_behind_that_of_other_rules():
     explorer.unpin()
     assert "pinned" not in [text.get_text() for text in explorer._plot.below.get_legend().texts]
     assert not line.get_visible()
+
+
+def test_a_rule_may_have_any_name():
+    rules = {"Relu": {"ok": gl.guided_rule, r"$\frac$": gl.deconv_rule}}
+    explorer = gl.explore_override(sin_of_square, rules)
+    assert r"Relu by $\frac$" in explorer.set(Relu=r"$\frac$").digest
+    assert explorer.error is None

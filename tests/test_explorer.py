@@ -445,3 +445,35 @@ def test_the_figure_is_sent_before_the_echo(explorer, monkeypatch):
         ("echo_update", False),
     ]
     assert sent[-1]["state"] == {"value": 2.0}  # as the kernel has it, within the range
+
+
+def test_a_missing_gradient_is_not_called_agreement():
+    explorer = gl.explore(lambda x: tf.where(tf.abs(x) < 1, tf.acos(x), 0.0), probe=2.0)
+    curve = explorer.curve
+    lost = np.mean(np.isfinite(curve.forward) & np.isnan(curve.gradient))
+    assert lost > 0.6
+    assert explorer.digest.endswith(f"agree on -3…3; no gradient on {round(100 * lost)} %")
+
+
+@pytest.mark.parametrize("number", [np.float32(1.0), np.int64(1), tf.constant(1.0)])
+def test_numbers_of_other_libraries_are_numbers(number):
+    assert gl.explore(scaled, alpha=(0.0, 2.0), probe=number).probe == 1.0
+
+
+def test_choices_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="act: two choices are called '<lambda>'"):
+        gl.explore(lambda x, act: act(x), act=[lambda x: x, lambda x: x**2])
+
+
+def test_the_code_keeps_what_a_range_needs_and_a_loss_apart_from_the_function():
+    explorer = gl.explore(lambda x: x, compose=lambda y: y**2, x=(1e6, 1e6 + 1))
+    assert "gl.explore(f, compose=compose, x=(1000000.0, 1000001.0))" in explorer.code.replace(
+        "x=(1000000.0, 1000001.0), compose=compose", "compose=compose, x=(1000000.0, 1000001.0)"
+    )
+
+
+def test_errors_call_a_function_by_its_name():
+    def net(x):
+        return x[:, None]
+
+    assert "lambda x: net(x[:, None])[:, 0]" in gl.explore(net).digest

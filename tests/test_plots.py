@@ -264,3 +264,11 @@ def test_lines_stand_out_from_paper_and_shade(name, dark):
     shade = over(paper[:3], seen(_PARTED["facecolor"])[:3], _PARTED["alpha"])
     assert contrast(line[:3], paper[:3]) >= 3
     assert contrast(line[:3], shade) >= 2.5
+
+
+def test_large_numbers_tell_their_size_at_each_tick():
+    plot = CurvePlot(curve(lambda x: 1e13 * x))
+    plot.figure.canvas.draw()
+    labels = [text.get_text() for text in plot.above.get_yticklabels()]
+    assert "2e13" in labels
+    assert plot.above.yaxis.get_offset_text().get_text() == ""

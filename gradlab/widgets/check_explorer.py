@@ -120,7 +120,7 @@ def _functions(f):
         return FUNCTIONS, "sin x"
     own = {getattr(f, "__name__", "f"): f} if callable(f) else f
     if isinstance(own, dict) and own and all(map(callable, own.values())):
-        return {**own, **FUNCTIONS}, next(iter(own))
+        return {**own, **FUNCTIONS, **own}, next(iter(own))  # its own first, and before ours
     if not isinstance(f, str) or f not in FUNCTIONS:
         names = ", ".join(map(repr, FUNCTIONS))
         raise ValueError(f"f: got {f!r}; give a function, {{name: function}}, or one of {names}")

@@ -29,7 +29,10 @@ def call(function, *arguments, **keywords):
     >>> call("gl.explore", "f", alpha=(0.0, 2.0))
     'gl.explore(f, alpha=(0.0, 2.0))'
     """
-    written = [*arguments, *(f"{name}={written_as(value)}" for name, value in keywords.items())]
+    written = [
+        *arguments,
+        *(f"{name}={written_as(value, name)}" for name, value in keywords.items()),
+    ]
     line = f"{function}({', '.join(written)})"
     if len(line) <= _WIDE:
         return line
@@ -53,14 +56,14 @@ def call_with(name, function, given, *arguments, **others):
     return call(name, *arguments, **changed, **others)
 
 
-def written_as(value):
-    """A value as code: a function by its name, or f if it has none; a number to six digits.
+def written_as(value, unnamed="f"):
+    """A value as code: a function by its name, or another if it has none; a number to 12 digits.
 
     >>> written_as(0.1 + 0.2), written_as([abs, "x"])
     ('0.3', "[abs, 'x']")
     """
     if isinstance(value, float):
-        return repr(float(f"{value:.6g}"))
+        return repr(float(f"{value:.12g}"))
     if isinstance(value, tuple | list):
         inside = ", ".join(map(written_as, value))
         comma = "," if len(value) == 1 else ""
@@ -68,4 +71,4 @@ def written_as(value):
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key!r}: {written_as(item)}' for key, item in value.items())}}}"
     name = getattr(value, "__name__", None)
-    return ("f" if name == "<lambda>" else name) or repr(value)
+    return (unnamed if name == "<lambda>" else name) or repr(value)

@@ -88,8 +88,14 @@ def _comparison(curve):
         return f"no gradient on {low}…{high}"
     if not compared.any():
         return f"no slope to compare with on {low}…{high}"
+    lost = np.isfinite(curve.forward) & ~np.isfinite(curve.gradient)
+    without = f"; no gradient on {_percent(lost.mean())} %" if lost.any() else ""
     share = np.count_nonzero(curve.parted) / np.count_nonzero(compared)
     if share == 0:
-        return f"gradient and slope agree on {low}…{high}"
-    percent = 100 if share == 1 else min(max(round(100 * share), 1), 99)
-    return f"gradient and slope part on {percent} % of {low}…{high}"
+        return f"gradient and slope agree on {low}…{high}{without}"
+    return f"gradient and slope part on {_percent(share)} % of {low}…{high}{without}"
+
+
+def _percent(share):
+    """A share in whole percents: 0 and 100 are none and all."""
+    return 100 if share == 1 else min(max(round(100 * share), 1), 99)

@@ -155,7 +155,7 @@ class CurveExplorer(Explorer):
     def _evaluator(self, compose):
         if compose not in self._evaluators:
             self._evaluators[compose] = Evaluator(
-                _composed(self._losses[compose], self.spec.apply),
+                _composed(self._losses[compose], self.spec),
                 self.spec.x,
                 self._points,
                 self._device,
@@ -291,8 +291,12 @@ def _own_params(spec, losses, loss, upstream, probe, believed):
     return params
 
 
-def _composed(loss, apply):
-    return lambda x, **parameters: loss(apply(x, **parameters))
+def _composed(loss, spec):
+    def composed(x, **parameters):
+        return loss(spec.apply(x, **parameters))
+
+    composed.__name__ = spec.name  # by which errors call it
+    return composed
 
 
 def _blank(x, points):

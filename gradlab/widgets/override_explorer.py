@@ -463,7 +463,14 @@ class OverridePlot(Plot):
         size = min(9.5, 72 * width / (0.66 * longest))
         text = self.above.text(x, y, words, ha="center", va="center", size=size, linespacing=0.95)
         rule = self.above.text(
-            x, y - height / 2 - 0.04, "", ha="center", va="top", size=8, **_INK["gradient"]
+            x,
+            y - height / 2 - 0.04,
+            "",
+            ha="center",
+            va="top",
+            size=8,
+            **_INK["gradient"],
+            parse_math=False,  # a reader's name may have a $ in it
         )
         return box, text, rule
 
