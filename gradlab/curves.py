@@ -73,7 +73,8 @@ class Curve:
             the point nearest 0; begins anew behind a gap.
         upstream: the gradient arriving from the loss.
         device: the device that evaluated it.
-        rounding: how far gradient and slope may differ by rounding alone.
+        rounding: how far gradient and slope may differ by rounding alone; as f where that isn't
+            finite.
         notes: what the reader should know, such as why there is no gradient.
 
     """
@@ -226,6 +227,8 @@ class _Program:
                 "f takes one number, so it was evaluated one point at a time; tf.where "
                 "and tf.math take all at once"
             )
+        elif self._is_random(places, numbers):
+            self._note("f gives other values each time it is asked, so its slope means nothing")
         elif not self._is_elementwise(places, numbers):
             self._prepare(_apply_each, _differentiate_each)
             self._note("f mixes the entries of x, so it was evaluated one point at a time")
@@ -327,6 +330,11 @@ class _Program:
                 f"f: {_name(self._f)} branches on x or makes a Python number of it, which takes "
                 "one x at a time; use tf.where for the branch, tf.math for the function"
             ) from problem
+
+    def _is_random(self, places, numbers):
+        """Whether f gives other values for the same x."""
+        once, again = (self._report(numbers, places)[0] for _ in range(2))
+        return not np.array_equal(once, again, equal_nan=True)
 
     def _is_elementwise(self, places, numbers):
         """Whether a few points give alone what they give among the others."""
