@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -253,6 +254,7 @@ def _from_bool(name, value, default):
 
 
 def _from_number(name, value, default):
+    value = _as_python(value)
     if not math.isfinite(value):
         raise ValueError(
             f"{name}: starts at {value}, which gives no range; say one, such as {name}=(0.0, 1.0)"
@@ -264,7 +266,7 @@ def _from_number(name, value, default):
 
 
 def _from_range(name, ends, default):
-    low, high, *step = ends
+    low, high, *step = ends = [_as_python(end) for end in ends]
     kind = "int" if all(isinstance(end, int) for end in ends) else "float"
     if not _is_number(default) or not low <= default <= high:
         default = (low + high) // 2 if kind == "int" else round((low + high) / 2, 12)
@@ -309,7 +311,12 @@ def _is_bool(value):
 
 
 def _is_number(value):
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _as_python(number):
+    """A number of NumPy as one of Python."""
+    return number.item() if hasattr(number, "item") else number
 
 
 def _is_number_or_bool(value):
